@@ -113,15 +113,18 @@ readme_command() {
     ' "$2"
 }
 
-# run_readme_command NAME [FOLDER]: in a fresh copy, or in a folder that is there already.
+# run_readme_command NAME: in the checkout, as a newcomer would who goes through README.md.
 run_readme_command() {
-    [[ -n ${2-} ]] || fresh_copy "$1"
-    cd "$work/${2-$1}"
+    cd "$work/tests"
     local command
     command=$(readme_command "$1" README.md)
     [[ -n $command ]] || fail "README.md has no fenced block after <!-- ci: $1 -->"
     printf '$ %s\n' "$command"
     bash -euo pipefail -c "$command"
+}
+
+run_readme_blocks() {
+    "$work/tests/.venv/bin/python" -P "$work/tests/tests/run_readme.py" "$work/tests/README.md"
 }
 
 run_static_checks() {

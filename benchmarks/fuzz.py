@@ -335,7 +335,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
             "conditional_risk": {"weights": [[1.0]], "ridge": 0.1},
             "simulate": {**_NETWORKS, "ridge": 0.1},
             "simulate_spectra": {"dimension": 30, "seeds": 1},
-            "large_steps": {}, "plot_risk": {"over": "ridge", "values": [0.1, 0.2]},
+            "large_steps": {},
         })
     },
     "kernel spectrum density": (f"{_ONE}.conjugate_kernel().density", {"x": 0.5}),

@@ -6,12 +6,16 @@ there; see :class:`.ElementwiseFunction` for how values and slopes are computed.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import EmissionError
 from ..numeric.cache import FileCache
 from ..numeric.elementwise import ElementwiseFunction
+from ..symbolic.expressions.activations import activation, without_declared, z
+from ..symbolic.printing.array_kernels import array_kernel
+from ..symbolic.printing.compiled import Formula, function_source
 from .derived import derived
 
 if TYPE_CHECKING:
@@ -39,10 +43,6 @@ def elementwise(student: Activation) -> ElementwiseFunction:
     >>> relu(np.array([-1.0, 2.0])).tolist(), relu.slopes(np.array([-1.0, 2.0])).tolist()
     ([0.0, 2.0], [0.0, 1.0])
     """
-    from ..symbolic.expressions.activations import z
-    from ..symbolic.printing.array_kernels import array_kernel
-    from ..symbolic.printing.compiled import Formula, function_source
-
     value = student.expr
     slope = None if student.jumps else student.derivative
     formulas = {"values": Formula((z,), value)}
@@ -62,7 +62,7 @@ def elementwise(student: Activation) -> ElementwiseFunction:
     )
 
 
-def kept_elementwise(cache: FileCache, text: str) -> ElementwiseFunction:
+def cached_elementwise(cache: FileCache, text: str) -> ElementwiseFunction:
     """Return the activation of a text as a function of arrays, derived once and kept.
 
     Machine code is kept in the same folder. Raises as :func:`elementwise` and
@@ -73,6 +73,17 @@ def kept_elementwise(cache: FileCache, text: str) -> ElementwiseFunction:
 
 @derived("activation_functions", ElementwiseFunction)
 def _texts(text: str) -> ElementwiseFunction:
-    from ..symbolic.expressions.activations import activation
-
     return elementwise(activation(text))
+
+
+def activation_text(name: str, value: object) -> str:
+    """Return an activation as the text that our own parser reads, whoever declared it."""
+    # SymPy expressions and Activations print as text that our own parser reads.
+    expr = getattr(value, "name", None) or value
+    if isinstance(expr, str) and "giantstep.symbolic.expressions.activations" not in sys.modules:
+        # Nobody has declared a name; SymPy is not needed.
+        return expr
+
+    if not isinstance(expr, str):
+        expr = str(activation(value, argument=name).name)  # type: ignore[arg-type]
+    return without_declared(expr)

@@ -9,19 +9,32 @@ O(1); in either limit the step of the other is zero or infinite.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import AssumptionError
+from ..symbolic.expressions.activations import activation, z as variable
+from ..symbolic.gaussian.expectation import GaussianExpectation, expect
+from .one_gradient_step.model import OneGradientStep
+from .spiked_random_features.model import SpikedRandomFeatures
 
-if TYPE_CHECKING:
-    from .one_gradient_step.model import OneGradientStep
-    from .spiked_random_features.model import SpikedRandomFeatures
 
+def as_spiked_features(model: OneGradientStep) -> SpikedRandomFeatures:
+    """Return this model of plain random features as spiked random features without spike.
 
-def spiked_from_step(model: OneGradientStep) -> SpikedRandomFeatures:
-    """Return plain random features as spiked ones; see ``OneGradientStep.as_spiked_features``."""
-    from .spiked_random_features.model import SpikedRandomFeatures
+    Solutions at the same `alpha` and `ridge` are the same: its test error is the risk here.
 
+    Raises
+    ------
+    AssumptionError
+        If there is a step: the two theories are of steps of different order. If a mean has to
+        be subtracted that has no closed form.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> plain = OneGradientStep("erf", "tanh", alpha=2, beta=1.5, step_size=0)
+    >>> spiked = plain.as_spiked_features().solve(alpha=2, ridge=0.1)
+    >>> abs(spiked.test_error - plain.solve(ridge=0.1).initial) < 1e-13
+    True
+    """
     if model.step_size:
         raise AssumptionError(
             f"step_size = {model.step_size:g}: a step of order one leaves rows without a spike of "
@@ -44,13 +57,28 @@ def spiked_from_step(model: OneGradientStep) -> SpikedRandomFeatures:
     )
 
 
-def step_from_spiked(model: SpikedRandomFeatures, alpha: float) -> OneGradientStep:
-    """Return spiked features without spike as one step of length zero.
+def as_gradient_step(model: SpikedRandomFeatures, *, alpha: float) -> OneGradientStep:
+    """Return this model, if it has no spike, as one gradient step of length zero.
 
-    See ``SpikedRandomFeatures.as_gradient_step``.
+    Parameters
+    ----------
+    alpha : float
+        Sample complexity n/d of the readout, which is a parameter of that model.
+
+    Raises
+    ------
+    AssumptionError
+        If there is a spike, a finite width, or a mean of the teacher that the features cannot
+        fit.
+
+    Examples
+    --------
+    >>> from giantstep import SpikedRandomFeatures
+    >>> plain = SpikedRandomFeatures("erf", "tanh", step_size=0, beta=1.5)
+    >>> step = plain.as_gradient_step(alpha=2)
+    >>> print(step.at(step_size=1).solve(ridge=0.1).improvement > 0)
+    True
     """
-    from .one_gradient_step.model import OneGradientStep
-
     spike = model.spike
     model._refuse_law("the risk of one step")
     if spike.spike_strength or spike.bulk_variance != 1:
@@ -92,9 +120,6 @@ def _centred(teacher: str) -> str:
     AssumptionError
         If the mean has no closed form.
     """
-    from ..symbolic.expressions.activations import activation, z as variable
-    from ..symbolic.gaussian.expectation import GaussianExpectation, expect
-
     expr = activation(teacher, argument="teacher").expr
     mean = expect(expr, variable)
     if mean.has(GaussianExpectation):

@@ -68,6 +68,7 @@ _MODULES = (
     "one_gradient_step.claims_risk",
     "one_gradient_step.claims_large",
     "nonlinear_spikes.claims",
+    "overlap_dynamics.claims",
     "multi_index.claims",
 )
 """Where claims of the package are, in the order in which they are listed."""
@@ -226,8 +227,8 @@ class _Declaration:
     checks: dict[str, tuple[int, Check]] = field(default_factory=dict)
 
     def complete(self) -> Claim:
-        found = sorted(self.checks.values(), key=itemgetter(0))
-        return replace(self.claim, checks=tuple(check for _, check in found))
+        result = sorted(self.checks.values(), key=itemgetter(0))
+        return replace(self.claim, checks=tuple(check for _, check in result))
 
 
 _DECLARED: dict[str, _Declaration] = {}
@@ -361,8 +362,18 @@ def claims() -> tuple[Claim, ...]:
     """
     _load()
     places = {f"{__package__}.{name}": i for i, name in enumerate(_MODULES)}
-    found = sorted(_DECLARED.values(), key=lambda given: places.get(given.module, len(places)))
-    return tuple(declaration.complete() for declaration in found)
+    result = sorted(_DECLARED.values(), key=lambda given: places.get(given.module, len(places)))
+    return tuple(declaration.complete() for declaration in result)
+
+
+def claims_from(module: str) -> tuple[Claim, ...]:
+    """Return the claims that a module declares, or has evidence for, by its import name."""
+    return tuple(
+        claim
+        for claim in claims()
+        if _DECLARED[claim.identifier].module == module
+        or any(check.compute.__module__ == module for check in claim.checks)
+    )
 
 
 def _load() -> None:

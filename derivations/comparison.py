@@ -53,7 +53,7 @@ class Comparison:
 
     def details(self) -> dict[str, float | int | bool]:
         """Return all figures; with a dimension also d (mean/theory − 1), which measures a bias."""
-        found: dict[str, float | int | bool] = {
+        result: dict[str, float | int | bool] = {
             "theory": self.theory,
             "mean": self.mean,
             "standard_error": self.standard_error,
@@ -63,8 +63,8 @@ class Comparison:
         }
         if self.dimension is not None:
             relative = self.mean / self.theory - 1 if self.theory else math.inf
-            found |= {"dimension": self.dimension, "scaled_deviation": self.dimension * relative}
-        return found
+            result |= {"dimension": self.dimension, "scaled_deviation": self.dimension * relative}
+        return result
 
 
 def compare(

@@ -48,7 +48,7 @@ _COLOURS = (BLUE, VERMILLION, GREEN, GREY)
 _DECADE = 10.0
 _SIZE, _MAP_SIZE = (6.0, 4.0), (6.6, 4.6)
 # Values of a second parameter that are still lines; more are a map.
-_MOST_LINES = 4
+MOST_LINES = 4
 _LEVELS = 7
 
 
@@ -76,7 +76,7 @@ def plot_curve(
         if len(over) == 1:
             axes = checked_axes(ax, _SIZE)
             _draw_lines(axes, data.sortby(over[0]), over[0], names, simulation)
-        elif len(over) == 2 and data.sizes[over[1]] <= _MOST_LINES:
+        elif len(over) == 2 and data.sizes[over[1]] <= MOST_LINES:
             axes = checked_axes(ax, _SIZE)
             _draw_family(axes, data.sortby(over), over, names[0])
         elif len(over) == 2:
@@ -319,10 +319,10 @@ def _title(attributes: dict[str, Any]) -> str:
 
 def _model(attributes: dict[str, Any]) -> dict[str, Any]:
     try:
-        found = json.loads(attributes.get("model", "{}"))
+        result = json.loads(attributes.get("model", "{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return result if isinstance(result, dict) else {}
 
 
 _SPIKE = {"spike_strength": "r", "bulk_variance": "c", "alignment": r"\gamma"}

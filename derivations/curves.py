@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import __version__
 from ..errors import ConvergenceError, ParameterError
 from ..json_document import JsonDocument
 from ..numeric.arguments import positive_number
 from ..numeric.saddle_point_solver import BatchSolution
 from ..pages import Block, Page, Table
+from .curve_figure import plot_curve
 from .kernels.arguments import Points, column, known_names
 from .kernels.sweep import Execution, Variables, groups_of_rows, joined, run_sweep
 from .penalties import PAPER_RIDGE, PaperRidge
@@ -73,8 +75,6 @@ class _Work:
     keep: bool
 
     def identity(self) -> dict[str, Any]:
-        from .. import __version__
-
         return {
             "kind": "curve",
             "model": self.model.to_json(),
@@ -136,7 +136,7 @@ def solve_groups(
         if PAPER_RIDGE in asked and PAPER_RIDGE not in together:
             asked["ridge"] = asked.pop(PAPER_RIDGE) * asked["alpha"] / one.beta
         try:
-            found = solve(one, asked)
+            result = solve(one, asked)
         except ConvergenceError:
             if raising:
                 raise
@@ -144,11 +144,11 @@ def solve_groups(
                 _one_row(one, {name: values[i : i + 1] for name, values in asked.items()}, solve)
                 for i in range(len(group))
             ]
-            found = joined(
+            result = joined(
                 [_completed(single, outputs) for single in singles],
                 [np.array([i]) for i in range(len(group))],
             )
-        parts.append(_completed(found, outputs))
+        parts.append(_completed(result, outputs))
     return joined(parts, groups)
 
 
@@ -212,6 +212,10 @@ class HasCurves(ABC):
     @abstractmethod
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
         """Return what identifies a curve over columns of numbers, as plain values."""
+
+    def _curve(self, dataset: xr.Dataset) -> Curve:
+        """Return the answers over parameters as a result."""
+        return Curve(dataset)
 
     def _arranged(self, dataset: xr.Dataset) -> xr.Dataset:
         """Return a dataset with arrays where outputs have components."""
@@ -308,7 +312,7 @@ class HasCurves(ABC):
         names = model._names()
         rtol = positive_number("rtol", rtol)
         work = _Work(model, tuple(columns), names.outputs, rtol, execution.keeps)
-        found = run_sweep(
+        result = run_sweep(
             work,
             points,
             Variables(names.outputs, names.errors, "residual", "iterations", "converged"),
@@ -323,7 +327,7 @@ class HasCurves(ABC):
             execution=execution,
             refuse=work.refusal,
         )
-        return Curve(found if out else model._arranged(found))
+        return model._curve(result if out else model._arranged(result))
 
 
 PARAMETERS = {
@@ -394,7 +398,7 @@ class Curve(Page, JsonDocument):
         self,
         of: str | Sequence[str] | None = None,
         *,
-        simulation: xr.Dataset | None = None,
+        simulation: Any = None,
         ax: Any = None,
     ) -> Any:
         """Draw outputs over the parameters: lines over one, a map of one output over two.
@@ -420,8 +424,6 @@ class Curve(Page, JsonDocument):
         MissingDependencyError
             Without matplotlib.
         """
-        from .curve_figure import plot_curve
-
         return plot_curve(self, of, simulation=simulation, ax=ax)
 
     def page(self) -> Iterable[Block]:
@@ -474,10 +476,10 @@ class Curve(Page, JsonDocument):
         import xarray as xr
 
         try:
-            found = xr.Dataset.from_dict(dict(values["dataset"]))
-            if not {*str(found.attrs["shown"]).split()} <= {*map(str, found.data_vars)}:
+            result = xr.Dataset.from_dict(dict(values["dataset"]))
+            if not {*str(result.attrs["shown"]).split()} <= {*map(str, result.data_vars)}:
                 raise ValueError("it has not the outputs that it says it has")
-            return cls(found.assign({k: v.astype(values["types"][k]) for k, v in found.items()}))
+            return cls(result.assign({k: v.astype(values["types"][k]) for k, v in result.items()}))
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"the content is no curve written by to_json: {error}") from None
 

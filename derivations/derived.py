@@ -48,9 +48,9 @@ class Derived(Generic[Arguments, Result]):
         key = f"{self._key}/{json.dumps([args, telling], default=repr, ensure_ascii=False)}"
         document = cache.load_json(key)
         if document is None:
-            found: Any = self._make(*args, **kwargs)
-            is_object = is_dataclass(found) and not isinstance(found, type)
-            document = asdict(found) if is_object else found
+            result: Any = self._make(*args, **kwargs)
+            is_object = is_dataclass(result) and not isinstance(result, type)
+            document = asdict(result) if is_object else result
             cache.store_json(key, document)
             # As it will be read the next time: what is made now and later is the same.
             document = json.loads(json.dumps(document))

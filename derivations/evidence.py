@@ -203,10 +203,10 @@ class Check:
             arguments["progress"] = progress
         begin = time.perf_counter()
         try:
-            found = self.compute(**arguments)
-            if not isinstance(found, Finding):
-                raise TypeError(f"it returned {type(found).__name__}, not a Finding")
-            passed, summary, details = bool(found.passed), found.summary, found.details
+            result = self.compute(**arguments)
+            if not isinstance(result, Finding):
+                raise TypeError(f"it returned {type(result).__name__}, not a Finding")
+            passed, summary, details = bool(result.passed), result.summary, result.details
         except MissingDependencyError:
             raise
         except Exception as error:

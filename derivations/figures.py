@@ -61,13 +61,13 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
     -------
     Path
     """
-    found = Path(path)
-    form = found.suffix.lstrip(".").lower()
+    result = Path(path)
+    form = result.suffix.lstrip(".").lower()
     if form not in ("png", "pdf", "svg"):
-        raise ParameterError(f"a figure is written as .png, .pdf or .svg, not {found.name!r}")
-    with replacing(found) as temporary, styled():
+        raise ParameterError(f"a figure is written as .png, .pdf or .svg, not {result.name!r}")
+    with replacing(result) as temporary, styled():
         figure.savefig(temporary, format=form, dpi=200, metadata=_METADATA.get(form))
-    return found
+    return result
 
 
 def svg_text(figure: Any) -> str:
@@ -193,6 +193,24 @@ def set_scale(axis: Any, values: np.ndarray[Any, Any]) -> None:
         axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
         axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
+
+
+def plain_log_ticks(axes: Any) -> None:
+    """Label a logarithmic error axis with decimal numbers: often it spans less than a decade."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    low, high = axes.get_ylim()
+    subs = (1, 2, 3, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 6, 8)
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subs))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def legend_below(axes: Any, columns: int = 3) -> None:
+    """Draw a legend below the axes, where it hides nothing."""
+    axes.legend(
+        frameon=False, fontsize=9, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.17)
+    )
 
 
 def plain_text(text: str, longest: int = 28) -> str:

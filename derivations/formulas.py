@@ -102,12 +102,12 @@ def tidy(expr: sp.Expr) -> sp.Expr:
         return expr
     if isinstance(expr, GaussianExpectation):
         return GaussianExpectation(sp.factor_terms(expr.integrand), expr.variable)
-    found = expr.func(*(tidy(a) if isinstance(a, sp.Expr) else a for a in expr.args))
-    if isinstance(found, sp.Mul):
-        found = _one_denominator(found)
-    if isinstance(found, sp.Mul) and found.could_extract_minus_sign():
-        return _sign_moved_inside(found)
-    return found
+    result = expr.func(*(tidy(a) if isinstance(a, sp.Expr) else a for a in expr.args))
+    if isinstance(result, sp.Mul):
+        result = _one_denominator(result)
+    if isinstance(result, sp.Mul) and result.could_extract_minus_sign():
+        return _sign_moved_inside(result)
+    return result
 
 
 def _one_denominator(product: sp.Mul) -> sp.Expr:
@@ -349,7 +349,7 @@ class _FormulaPrinter(Printer):  # type: ignore[misc]
             return self.out.root(self._print(base))
         power = self._exponent(exponent)
         if isinstance(base, AppliedUndef | sp.Symbol) and "^" not in self._head(base):
-            if isinstance(base, sp.Symbol) or not self.arguments:
+            if exponent.is_Rational and (isinstance(base, sp.Symbol) or not self.arguments):
                 return self._name(self._head(base), power=str(exponent))
         elif isinstance(base, sp.Function) and not isinstance(base, sp.exp | Resolvent | sp.Abs):
             head = self.out.power(self._function_name(base), power)
@@ -363,10 +363,10 @@ class _FormulaPrinter(Printer):  # type: ignore[misc]
     # ------------------------------------------------------------------ letters and numbers
 
     def _name(self, text: str, power: str = "", upright: bool = False) -> str:
-        found = _NAME.fullmatch(text)
-        if found is None:
+        result = _NAME.fullmatch(text)
+        if result is None:
             return self.out.name(text, False, "", power, upright=True)
-        base, hat, *scripts = (part or "" for part in found.groups())
+        base, hat, *scripts = (part or "" for part in result.groups())
         sub, above = scripts[0] or scripts[1], scripts[2] or scripts[3]
         return self.out.name(base, bool(hat), sub, power or above, upright=upright)
 
@@ -411,6 +411,9 @@ class _FormulaPrinter(Printer):  # type: ignore[misc]
         arguments = expr.args[:1] if isinstance(expr, sp.Heaviside) else expr.args
         return self.out.applied(self._function_name(expr), [self._print(a) for a in arguments])
 
+    def _print_factorial(self, expr: sp.factorial) -> str:
+        return f"{self._factor(expr.args[0])}{self.out.operator('!')}"
+
     def _print_AppliedUndef(self, expr: AppliedUndef) -> str:
         head = self._name(self._head(expr))
         if not self.arguments:
@@ -454,8 +457,8 @@ def _factor_key(factor: sp.Expr) -> tuple[Any, ...]:
     if factor.is_Number:
         return (0, 0, "")
     if isinstance(base, sp.Symbol):
-        found = _NAME.fullmatch(base.name)
-        letter = found[1] if found else base.name
+        result = _NAME.fullmatch(base.name)
+        letter = result[1] if result else base.name
         return (1, _position(letter, _ORDER), base.name)
     if isinstance(base, sp.Add):
         return (5, 0, str(factor))

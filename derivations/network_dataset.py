@@ -96,16 +96,16 @@ def network_dataset(
             i for i, axis in enumerate(axes)
             if axis not in ("seed", "alpha") and values.shape[i] == 1
         ]  # fmt: skip
-        kept = tuple(axis for i, axis in enumerate(axes) if i not in single)
+        selected = tuple(axis for i, axis in enumerate(axes) if i not in single)
         # A coordinate of this name says what was asked for.
         label = "ridge_used" if name == "ridge" else name
-        columns[label] = (kept, np.squeeze(values, axis=tuple(single)))
+        columns[label] = (selected, np.squeeze(values, axis=tuple(single)))
         if averaged is None or name in averaged:
             own = tuple(i - 1 for i in single)
             for part, numbers in zip(
                 ("mean", "standard_error"), mean_and_error(found, name), strict=True
             ):
-                columns[f"{label}_{part}"] = (kept[1:], np.squeeze(numbers * unit, axis=own))
+                columns[f"{label}_{part}"] = (selected[1:], np.squeeze(numbers * unit, axis=own))
     if found.steps:
         coordinates = {**coordinates, "step": np.array(next(iter(found.steps.values())))}
     used = {axis for dims, _ in columns.values() for axis in dims}

@@ -115,8 +115,8 @@ def _name(given: object) -> str | None:
 
 def _student(given: Any, steps: bool, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the student as a function of arrays, and options with its derivative and slope."""
-    found = activation(given, argument="student")
-    function = elementwise(found)
+    result = activation(given, argument="student")
+    function = elementwise(result)
     if not steps:
         return function, options
     options = dict(options)
@@ -125,7 +125,7 @@ def _student(given: Any, steps: bool, options: dict[str, Any]) -> tuple[Any, dic
         function.require_slope()
         options["student_derivative"] = function.slopes
     if is_one_of(gradient, ("rank one",)) and "slope" not in options:
-        options["slope"] = float(hermite_coefficient(found, 1))
+        options["slope"] = float(hermite_coefficient(result, 1))
     return function, options
 
 
@@ -134,10 +134,10 @@ def _teacher(given: Any) -> tuple[Any, int]:
     single = None if isinstance(given, Target) else _of_one_variable(given)
     if single is not None:
         return elementwise(single), 1
-    found = read_target(given, argument="teacher")
-    if found.dimension == 1:
-        return compiled(found.expr, found.variables), 1
-    return compiled(found.expr, (found.variables,)), found.dimension
+    result = read_target(given, argument="teacher")
+    if result.dimension == 1:
+        return compiled(result.expr, result.variables), 1
+    return compiled(result.expr, (result.variables,)), result.dimension
 
 
 def _of_one_variable(given: str | sp.Expr | Activation) -> Activation | None:
@@ -150,8 +150,8 @@ def _of_one_variable(given: str | sp.Expr | Activation) -> Activation | None:
 
 def _loss_derivative(loss: Any) -> tuple[str, Any]:
     """Return the name of a loss and its derivative in the output, of label and output."""
-    found = convex_loss(loss)
-    return str(found), compiled(found.with_numbers.diff(x), (y, x))
+    result = convex_loss(loss)
+    return str(result), compiled(result.with_numbers.diff(x), (y, x))
 
 
 @dataclass(frozen=True, repr=False)
@@ -225,14 +225,14 @@ class SimulatedNetworks(Page):
     def _errors(self, names: Sequence[str]) -> Table:
         """Return errors, a row for each sample complexity and penalty."""
         assert self.readout is not None
-        found = [mean_and_error(self.networks, name) for name in names]
+        result = [mean_and_error(self.networks, name) for name in names]
         ratios = np.asarray(self.readout.sizes) / self.network.dimension
         ridges, _ = mean_and_error(self.networks, "ridge")
         rows = [
             [
                 f"{ratios[i]:.6g}",
                 f"{ridges[i, k]:.6g}",
-                *(_with_error(float(mean[i, k]), float(error[i, k])) for mean, error in found),
+                *(_with_error(float(mean[i, k]), float(error[i, k])) for mean, error in result),
             ]
             for i, k in np.ndindex(ridges.shape)
         ]
@@ -250,13 +250,13 @@ class SimulatedNetworks(Page):
 
     def _coordinates(self) -> dict[str, Array]:
         steps = next(iter(self.networks.steps.values()), ())
-        found: dict[str, Array] = {"step": np.asarray(steps)} if steps else {}
+        result: dict[str, Array] = {"step": np.asarray(steps)} if steps else {}
         if self.readout is None:
-            return found
-        found |= {"alpha": np.asarray(self.readout.sizes) / self.network.dimension}
+            return result
+        result |= {"alpha": np.asarray(self.readout.sizes) / self.network.dimension}
         if isinstance(self.readout, RidgeReadout) and self.readout.penalties is not None:
-            found["ridge"] = np.atleast_1d(np.asarray(self.readout.penalties, dtype=float))
-        return found
+            result["ridge"] = np.atleast_1d(np.asarray(self.readout.penalties, dtype=float))
+        return result
 
     def to_dataset(self) -> xr.Dataset:
         """Return all quantities with their means and standard errors as labelled arrays.
@@ -394,11 +394,11 @@ def simulate(
     readout = _readout(network, alpha, samples, ridge, loss, intercept, n_test)
     if measure is None:
         measure = ("spike",) if readout is None else ("errors", "spike")
-    found = run(
+    result = run(
         network, measure, readout=readout, seeds=seeds, seed=seed, workers=workers,
         executor=executor, store=store, description=description, progress=progress,
     )  # fmt: skip
-    return SimulatedNetworks(network, readout, seed, found)
+    return SimulatedNetworks(network, readout, seed, result)
 
 
 def _readout(
@@ -416,11 +416,11 @@ def _readout(
                 "ridge and loss are those of a readout; give alpha or samples, too"
             )
         return None
-    kept = None if loss is None else simulated_loss(convex_loss(loss))
-    if kept is None:
+    selected = None if loss is None else simulated_loss(convex_loss(loss))
+    if selected is None:
         return RidgeReadout(samples, ridge, intercept=intercept, test_samples=n_test)
     if intercept:
         raise ParameterError("intercept is for the square loss; leave it out")
     if ridge is None or np.ndim(ridge):
         raise ParameterError(f"ridge must be one number for loss {str(loss)!r}, got {ridge!r}")
-    return ConvexReadout(samples, ridge, kept, n_test)
+    return ConvexReadout(samples, ridge, selected, n_test)

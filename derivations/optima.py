@@ -348,8 +348,8 @@ def _optimum(
     question: Question, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any], maximum: bool
 ) -> Optimum:
     objective, exact = question.objective(of, axes, fixed)
-    found = search(_Negated(objective) if maximum else objective, axes)
-    minima = tuple(_local(of, m, axes, maximum) for m in found.minima)
+    result = search(_Negated(objective) if maximum else objective, axes)
+    minima = tuple(_local(of, m, axes, maximum) for m in result.minima)
     best = minima[0]
     return Optimum(
         of=of,
@@ -363,8 +363,8 @@ def _optimum(
         minima=minima,
         bounds={axis.name: (axis.low, axis.high) for axis in axes},
         fixed={name: float(x) for name, x in fixed.items()},
-        scan=found.shape,
-        iterations=found.evaluations,
+        scan=result.shape,
+        iterations=result.evaluations,
         exact=exact,
         maximum=maximum,
     )
@@ -381,8 +381,8 @@ class _Negated:
         return -values, errors
 
     def slopes(self, points: Array, *, rounding: bool = False) -> Slopes:
-        found = self._objective.slopes(points, rounding=rounding)
-        return Slopes(-found.value, -found.gradient, found.error)
+        result = self._objective.slopes(points, rounding=rounding)
+        return Slopes(-result.value, -result.gradient, result.error)
 
 
 def _interior(maximum: bool) -> str:
@@ -472,11 +472,11 @@ def _optima(
     for index in tqdm(list(np.ndindex(*shape)), "optimum", unit="point", **bar):
         at = {name: float(x[k]) for (name, x), k in zip(several.items(), index, strict=True)}
         try:
-            found = _optimum(question, of, axes, {**fixed, **at}, maximum)
+            result = _optimum(question, of, axes, {**fixed, **at}, maximum)
         except ConvergenceError as failure:
             where = ", ".join(f"{name} = {x:g}" for name, x in at.items())
             raise ConvergenceError(f"at {where}: {failure}", state=dataset()) from failure
-        best = found.best
+        best = result.best
         for axis in axes:
             columns[axis.name][index] = best.point[axis.name]
             columns[f"{axis.name}_error_estimate"][index] = best.errors[axis.name]
@@ -484,7 +484,7 @@ def _optima(
         columns[of][index] = best.value
         slopes = [axis.pace(best.point[axis.name]) * best.gradient[axis.name] for axis in axes]
         columns["gradient"][index] = math.hypot(*slopes)
-        columns["minima"][index] = len(found.minima)
+        columns["minima"][index] = len(result.minima)
     return dataset()
 
 

@@ -82,10 +82,10 @@ def paper_ridge(value: object) -> PaperRidge:
         return value
     if isinstance(value, str) or not isinstance(value, Iterable):
         return PaperRidge(nonnegative_number(PAPER_RIDGE, value))
-    found = tuple(nonnegative_number(PAPER_RIDGE, one) for one in value)
-    if not found:
+    result = tuple(nonnegative_number(PAPER_RIDGE, one) for one in value)
+    if not result:
         raise ParameterError("paper_ridge must hold at least one number, such as [0.1, 1]")
-    return PaperRidge(found)
+    return PaperRidge(result)
 
 
 def given_penalty(ridge: object) -> tuple[str, Any]:
@@ -135,8 +135,8 @@ def penalties(ridge: object, ratio: float) -> NDArray[np.float64]:
     ParameterError
         If there is none, or a number is negative or not finite.
     """
-    name, found = given_penalty(ridge)
-    values = np.array([nonnegative_number(name, value) for value in items_of(name, found)])
+    name, result = given_penalty(ridge)
+    values = np.array([nonnegative_number(name, value) for value in items_of(name, result)])
     return values if name == RIDGE else values / ratio
 
 
@@ -167,13 +167,13 @@ def readout_penalty(ridge: object, alpha: float, beta: float, *, exact: bool = F
         return positive_number(RIDGE, ridge)
     if isinstance(ridge.value, tuple):
         raise ParameterError("ridge must be one number here; curve() takes arrays")
-    found = positive_number(RIDGE, ridge.at(alpha=alpha, beta=beta))
+    result = positive_number(RIDGE, ridge.at(alpha=alpha, beta=beta))
     if exact:
         raise ParameterError(
             f"ridge=paper_ridge({ridge.value:g}) is ridge = alpha/beta * {ridge.value:g}, which "
             "rounds as a float; with digits= or certify= give the ridge of the toolkit itself"
         )
-    return found
+    return result
 
 
 def one_penalty(method: Callable[P, R]) -> Callable[P, R]:

@@ -87,9 +87,9 @@ def write_report(
     text = html_report(
         model, curve, simulation, rows=rows, figure=figure, command=command, seconds=seconds
     )
-    found = Path(path)
-    write_atomically(found, text)
-    return found
+    result = Path(path)
+    write_atomically(result, text)
+    return result
 
 
 def html_report(
@@ -135,10 +135,10 @@ def html_report(
     )
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     columns, cells = result_table(curve, simulation, rows)
-    found = model.derivation
+    result = model.derivation
     return str(
         template.render(
-            title=f"{found.student} network, {found.teacher} teacher: {_first_layer(model)[0]}",
+            title=f"{result.student} network, {result.teacher} teacher: {_first_layer(model)[0]}",
             lead="Generalisation error of a two-layer network whose first layer "
             f"{_first_layer(model)[1]} and whose readout was then trained by ridge regression, in "
             "the proportional limit n, p, d → ∞.",
@@ -160,13 +160,13 @@ def html_report(
 
 def versions() -> dict[str, str]:
     """Return the versions of giantstep, of Python and of what the numbers depend on."""
-    found = {"giantstep": __version__, "Python": platform.python_version()}
+    result = {"giantstep": __version__, "Python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            result[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 def result_table(
@@ -218,7 +218,7 @@ def result_table(
 
 def rests_on(curve: xr.Dataset, simulation: xr.Dataset | None = None) -> list[str]:
     """Return what each kind of number rests on, one sentence or two each."""
-    found = [
+    result = [
         theory_rests_on(float(curve["residual"].max()), float(curve["quadrature_error"].max())),
         *([FINITE_WIDTH_INCLUDED] if "width" in curve.attrs else []),
         *([COMPLETE_INCLUDED] if "leading_order" in curve.attrs else []),
@@ -227,13 +227,13 @@ def rests_on(curve: xr.Dataset, simulation: xr.Dataset | None = None) -> list[st
         "Best linear predictor: exact, the teacher's second moment beyond its linear part.",
     ]
     if simulation is not None:
-        found.append(
+        result.append(
             simulation_rests_on(simulation.sizes["seed"], int(simulation.attrs["dimension"]))
         )
-        found.append(FINITE_SIZE)
+        result.append(FINITE_SIZE)
         if "test_error_complete" in curve.variables:
-            found.append(COMPLETE)
-    return found
+            result.append(COMPLETE)
+    return result
 
 
 # ---------------------------------------------------------------------- parts of the page
@@ -281,17 +281,17 @@ def _caption(curve: xr.Dataset, simulation: xr.Dataset | None) -> str:
 
 
 def _warnings(model: SpikedRandomFeatures, simulation: xr.Dataset | None) -> list[str]:
-    found = []
+    result = []
     if model.leap_index > 1:
-        found.append(uninformative(model.leap_index))
+        result.append(uninformative(model.leap_index))
     if model.bulk_spread > LARGE_SPREAD:
-        found.append(quality_text(model))
+        result.append(quality_text(model))
     if simulation is not None and simulation.attrs.get("interrupted"):
-        found.append(
+        result.append(
             "The simulation was interrupted; the numbers are those of the networks that had "
             "finished."
         )
-    return found
+    return result
 
 
 def _parameters(
@@ -315,7 +315,7 @@ def _parameters(
         *([] if model.width is None else [row("p", "width, in a correction", model.width)]),
     ]
     spike = model.spike
-    found = [
+    result = [
         row("r", "spike strength", spike.spike_strength),
         row("c", "bulk variance", spike.bulk_variance),
         row("gamma", "alignment with the teacher", spike.alignment),
@@ -342,7 +342,7 @@ def _parameters(
         row("ell", "leap index of the teacher", model.leap_index),
         row("E_lin", "best linear predictor's error", model.best_linear_error),
     ]
-    return [chosen, found]
+    return [chosen, result]
 
 
 def _sections(model: SpikedRandomFeatures) -> list[dict[str, Any]]:
@@ -392,14 +392,14 @@ def _code(model: SpikedRandomFeatures, curve: xr.Dataset, simulation: xr.Dataset
 
 
 def _run(simulation: xr.Dataset | None, seconds: float | None) -> list[tuple[str, str]]:
-    found = []
+    result = []
     if simulation is not None:
-        found += [
+        result += [
             ("seed", str(simulation.attrs["entropy"])),
             ("networks", str(simulation.sizes["seed"])),
             ("dimension d", str(simulation.attrs["dimension"])),
         ]
-    found.append(("date", f"{datetime.now().astimezone():%Y-%m-%d %H:%M %z}"))
+    result.append(("date", f"{datetime.now().astimezone():%Y-%m-%d %H:%M %z}"))
     if seconds is not None:
-        found.append(("time", f"{seconds:.1f} s"))
-    return found
+        result.append(("time", f"{seconds:.1f} s"))
+    return result

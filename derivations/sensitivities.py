@@ -16,6 +16,7 @@ from ..digits import checked_digits
 from ..errors import ParameterError
 from ..numeric.arguments import LEAST_MODERATE, moderate_number
 from .curves import HasCurves
+from .kernels.sensitivities import along, chosen_names
 from .penalties import readout_penalty
 
 if TYPE_CHECKING:
@@ -114,8 +115,6 @@ class HasSensitivities(HasCurves):
         >>> print(f"{found['risk_trained', 'step_size']:.10f}")
         -0.0164576107
         """
-        from .kernels.sensitivities import along, chosen_names
-
         digits = None if digits is None else checked_digits(digits)
         missing = [name for name in self._asked if parameters.get(name) is None]
         if missing:
@@ -133,18 +132,18 @@ class HasSensitivities(HasCurves):
         ridge = readout_penalty(point["ridge"], alpha, beta, exact=digits is not None)
         point["ridge"] = moderate_number("ridge", ridge)
 
-        found = model._directions(exact=digits is not None)
-        known = [*found.moving, *(name for name in found.excluded if name not in found.moving)]
-        chosen = chosen_names(wrt, [*found.moving], type(self).__name__, known)
+        result = model._directions(exact=digits is not None)
+        known = [*result.moving, *(name for name in result.excluded if name not in result.moving)]
+        chosen = chosen_names(wrt, [*result.moving], type(self).__name__, known)
         for name in chosen:
-            if name not in found.moving:
+            if name not in result.moving:
                 raise ParameterError(
-                    f"there is no derivative with respect to {name}: {found.excluded[name]}"
+                    f"there is no derivative with respect to {name}: {result.excluded[name]}"
                 )
-        excluded = found.excluded if wrt is None else {}
+        excluded = result.excluded if wrt is None else {}
         start = model._start(kernel, point)
         options = {**point, "digits": digits, "progress": progress, "start": start}
-        moving = {name: found.moving[name] for name in chosen}
+        moving = {name: result.moving[name] for name in chosen}
         return model._renamed(kernel, along(kernel, options, moving, excluded))
 
     def _renamed(self, kernel: Kernel, found: Sensitivities) -> Sensitivities:

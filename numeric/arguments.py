@@ -131,26 +131,26 @@ def positive_array(name: str, values: object) -> NDArray[np.float64]:
 
 def real_array(name: str, values: object) -> NDArray[np.float64]:
     """Return finite real numbers, at least one, as an array of their own shape."""
-    found = complex_array(name, values)
-    if found.imag.any():
+    result = complex_array(name, values)
+    if result.imag.any():
         raise ParameterError(f"{name} must be real, got {values!r}")
-    if not found.size:
+    if not result.size:
         raise ParameterError(f"{name} must hold at least one number")
-    return found.real
+    return result.real
 
 
 def complex_array(name: str, z: object) -> NDArray[np.complex128]:
     """Return finite numbers as an array of complex ones."""
     try:
-        found = np.asarray(z)
-        if found.dtype.kind not in "fiuc":
+        result = np.asarray(z)
+        if result.dtype.kind not in "fiuc":
             raise TypeError
-        found = found.astype(complex)
+        result = result.astype(complex)
     except (TypeError, ValueError):
         raise ParameterError(f"{name} must be a number or an array of numbers, got {z!r}") from None
-    if not np.isfinite(found).all():
+    if not np.isfinite(result).all():
         raise ParameterError(f"{name} must be finite")
-    return found
+    return result
 
 
 def _all_positive(name: str, array: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -51,11 +51,11 @@ class ColumnSpan:
 
     def least(self, combination: Array, scale: Array) -> Array:
         """Return the columns' coefficients of a function, of least norm in units of `scale`."""
-        found = self.coefficients @ combination
+        outcome = self.coefficients @ combination
         if self.null.shape[1]:
             free = self.null / scale[:, None]
-            found = found - self.null @ np.linalg.lstsq(free, found / scale, rcond=None)[0]
-        result: Array = found
+            outcome = outcome - self.null @ np.linalg.lstsq(free, outcome / scale, rcond=None)[0]
+        result: Array = outcome
         return result
 
 

@@ -27,6 +27,8 @@ _LADDER = (1e4, 1e2, 1e8, 10.0, 1.0)
 _FIRST_FACTOR = 4.0
 _SMALLEST_FACTOR = 1.02
 _LARGEST_FACTOR = 30.0
+# Rules that crowd around the steep places of a solution are those of another one so close to it.
+_NEAR = 1e-2
 # Following takes so many solves that compiling pays.
 _MANY = 10**6
 
@@ -108,8 +110,14 @@ def solve_with_continuation(
         )
 
     def refined(special: KernelArrays, row: NDArray[np.int64], unknowns: Array) -> BatchSolution:
-        # Such a row takes so many nodes that compiling pays.
-        return solve_rows(kernel, special, parameters[row], start=unknowns, rtol=rtol, total=_MANY)
+        # Such a row takes so many nodes that compiling pays. Where the rough solution is one of the
+        # coarse rule alone, the next one says so soon, and where integrands are steep.
+        near_by, better = _rough(kernel, special.single(2), parameters[row], unknowns, total=_MANY)
+        if not near_by.converged.all():
+            return near_by
+        if not np.allclose(better, unknowns, rtol=_NEAR, atol=0.0):
+            special = _sharper(kernel, sharper, better[0]) or special
+        return solve_rows(kernel, special, parameters[row], start=better, rtol=rtol, total=_MANY)
 
     reached = np.flatnonzero(found.converged)
     own = {int(k): _sharper(kernel, sharper, near[k]) for k in reached}
@@ -128,7 +136,9 @@ def solve_with_continuation(
             return start[row] if start_at is None else start_at(row, value)
 
         rules, near_by = own.get(k) or arrays, known.get(k, {})
-        for unknowns in _followed(kernel, rules, parameters[row], starts, column, easy, near_by):
+        for unknowns in _followed(
+            kernel, rules, parameters[row], starts, column, easy, near_by, sharper
+        ):
             special = _sharper(kernel, sharper, unknowns[0]) or rules
             again = refined(special, row, unknowns)
             if again.converged[0]:
@@ -194,6 +204,7 @@ def _rough(
 def _followed(
     kernel: LoadedKernel, arrays: KernelArrays, row: Array, starts: Callable[[float], Array],
     column: int, anchors: Sequence[float], known: dict[float, Array],
+    sharper: Sharper | None = None,
 ) -> Iterator[Array]:  # fmt: skip
     """Iterate over unknowns near the solution of a row, from one rule after the other.
 
@@ -233,7 +244,11 @@ def _followed(
             value = path[-1][0]
             down = value > target
             trial = max(target, value / ratio) if down else min(target, value * ratio)
-            further = solved(trial, _predicted(path, trial))
+            # Steep places move on the way.
+            special = _sharper(kernel, sharper, path[-1][1][0])
+            further = solved(
+                trial, _predicted(path, trial), special.single(rule, level) if special else single
+            )
             if further is None:
                 ratio = math.sqrt(ratio)
             else:

@@ -109,8 +109,8 @@ def project(
     coefficients, amplification = np.zeros(len(columns)), 1.0
     if there.any():
         scaled = columns[there] / norms[there, None]
-        found, _, rank, sizes = np.linalg.lstsq(scaled.T, wanted, rcond=_RANK)
-        wanted = wanted - found @ scaled
-        coefficients[there] = found / norms[there]
+        result, _, rank, sizes = np.linalg.lstsq(scaled.T, wanted, rcond=_RANK)
+        wanted = wanted - result @ scaled
+        coefficients[there] = result / norms[there]
         amplification = 1 / float(sizes[-1]) if rank == len(sizes) else np.inf
     return Projection(float(wanted @ wanted), coefficients, amplification)

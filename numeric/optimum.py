@@ -223,7 +223,7 @@ def search(objective: Objective, axes: Sequence[Axis]) -> Search:
             "bounds",
             state=None,
         )
-    found: list[LocalMinimum] = []
+    result: list[LocalMinimum] = []
     failures: list[ConvergenceError] = []
     for index in _lowest(np.where(np.isnan(values), np.inf, values).reshape(alone)):
         try:
@@ -232,16 +232,16 @@ def search(objective: Objective, axes: Sequence[Axis]) -> Search:
             # It leads to where there is no solution, and no minimum.
             failures.append(failure)
             continue
-        if not any(descent.is_same(new, old) for old in found):
-            found.append(new)
-    if not found:
+        if not any(descent.is_same(new, old) for old in result):
+            result.append(new)
+    if not result:
         raise failures[0]
-    return Search(tuple(_kept(found)), tuple(alone), descent.evaluations)
+    return Search(tuple(_kept(result)), tuple(alone), descent.evaluations)
 
 
-def _kept(found: Sequence[LocalMinimum]) -> list[LocalMinimum]:
+def _kept(result: Sequence[LocalMinimum]) -> list[LocalMinimum]:
     """Return the certain minima, the lowest first, and before them what is lower still."""
-    ordered = sorted(found, key=lambda m: m.value)
+    ordered = sorted(result, key=lambda m: m.value)
     certain = [m for m in ordered if m.is_certain]
     if not certain:
         return ordered[:1]
@@ -279,9 +279,9 @@ class _Descent:
         """Return the function with derivatives with respect to the coordinates."""
         points = self.parameters(places)
         self.evaluations += len(points)
-        found = self.objective.slopes(points, rounding=rounding)
+        result = self.objective.slopes(points, rounding=rounding)
         paces = self._paces(points)
-        return Slopes(found.value, found.gradient * paces, found.error * paces)
+        return Slopes(result.value, result.gradient * paces, result.error * paces)
 
     def _paces(self, points: Array) -> Array:
         return np.array(
@@ -308,24 +308,24 @@ class _Descent:
         units = self.units
 
         def relative(x: Array) -> tuple[float, Array]:
-            found = self.at((x * units)[None])
-            return float(found.value[0]) / scale, found.gradient[0] * units / scale
+            result = self.at((x * units)[None])
+            return float(result.value[0]) / scale, result.gradient[0] * units / scale
 
-        found = minimize(
+        result = minimize(
             relative, start / units, jac=True, method="L-BFGS-B",
             bounds=list(zip(low / units, high / units, strict=True)),
             options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 60},
         ).x  # fmt: skip
         # Bounds are met exactly, whatever the units round.
         place = np.where(
-            found <= low / units, low, np.where(found >= high / units, high, found * units)
+            result <= low / units, low, np.where(result >= high / units, high, result * units)
         )
         return np.clip(place, low, high)
 
     def _free(self, place: Array) -> NDArray[np.bool_]:
-        near = _ON_BOUND * self.units
-        found: NDArray[np.bool_] = (place > self.low + near) & (place < self.high - near)
-        return found
+        margin = _ON_BOUND * self.units
+        result: NDArray[np.bool_] = (place > self.low + margin) & (place < self.high - margin)
+        return result
 
     def _polished(self, place: Array) -> Array:
         """Return where the gradient vanishes next to a point, if that is a minimum."""
@@ -357,12 +357,12 @@ class _Descent:
         places = np.concatenate(
             [_moved(place, k, s.offsets) for k, s in zip(which, stencils, strict=True)]
         )
-        found = self.at(places)
+        result = self.at(places)
         hessian, errors = np.empty((len(which),) * 2), np.empty((len(which),) * 2)
         begin = 0
         for i, s in enumerate(stencils):
             part = slice(begin, begin + len(s.offsets))
-            columns = s.derivative(found.gradient[part][:, free], found.error[part][:, free])
+            columns = s.derivative(result.gradient[part][:, free], result.error[part][:, free])
             hessian[i], errors[i] = columns
             begin = part.stop
         asymmetry = np.abs(hessian - hessian.T) / 2
@@ -374,7 +374,7 @@ class _Descent:
         sides = ["" if f else "lower" if u < m else "upper"
                  for f, u, m in zip(free, place, middle, strict=True)]  # fmt: skip
         place = np.where(free, place, np.where(place < middle, self.low, self.high))
-        found = self.at(place[None], rounding=True)
+        result = self.at(place[None], rounding=True)
         point = self.parameters(place[None])[0]
         hessian, error = np.empty((0, 0)), 0.0
         errors = np.zeros(len(place))
@@ -382,7 +382,7 @@ class _Descent:
             # Coordinates themselves are rounded.
             errors[free] = np.finfo(float).eps * np.maximum(1, np.abs(place[free]))
             hessian, error = self._hessian(place, free)
-            uncertain = np.abs(found.gradient[0, free]) + found.error[0, free]
+            uncertain = np.abs(result.gradient[0, free]) + result.error[0, free]
             try:
                 errors[free] += np.abs(np.linalg.inv(hessian)) @ uncertain
             except np.linalg.LinAlgError:
@@ -390,10 +390,10 @@ class _Descent:
         paces = self._paces(point[None])[0]
         return LocalMinimum(
             point=point,
-            value=float(found.value[0]),
+            value=float(result.value[0]),
             sides=tuple(sides),
-            gradient=found.gradient[0] / paces,
-            gradient_errors=found.error[0] / paces,
+            gradient=result.gradient[0] / paces,
+            gradient_errors=result.error[0] / paces,
             hessian=hessian,
             eigenvalues=np.asarray(np.linalg.eigvalsh(hessian), dtype=float),
             eigenvalue_error=error,
@@ -490,8 +490,8 @@ class Differenced:
                 offsets = x * np.expm1(moved) if axis.logarithmic else moved
                 wanted.append(_moved(point, k, offsets))
                 stencils.append(stencil)
-        found, errors = self._values(np.concatenate(wanted))
-        if np.isnan(found).any():
+        result, errors = self._values(np.concatenate(wanted))
+        if np.isnan(result).any():
             raise ConvergenceError(
                 "there is no solution next to a point of the descent; give other bounds",
                 state=None,
@@ -502,7 +502,7 @@ class Differenced:
             part = slice(begin, begin + len(stencil.offsets))
             place = divmod(i, len(self._axes))
             pace = self._axes[place[1]].pace(float(points[place]))
-            slope, uncertain = stencil.derivative(found[part], errors[part])
+            slope, uncertain = stencil.derivative(result[part], errors[part])
             gradient[place], error[place] = slope / pace, uncertain / pace
             begin = part.stop
-        return Slopes(found[: len(points)], gradient, error)
+        return Slopes(result[: len(points)], gradient, error)

@@ -70,31 +70,31 @@ def pair_averages(
     """
     shape = np.broadcast_shapes(p.shape, q.shape, c.shape)
     p, q, c = (np.broadcast_to(v, shape).ravel().astype(float) for v in (p, q, c))
-    found = _coefficients(first, second, p, q, c)
-    if not found.converged(accuracy).all():
+    result = _coefficients(first, second, p, q, c)
+    if not result.converged(accuracy).all():
         # The other way round: a kink of the second function is then on the outer line.
         swapped = _coefficients(second, first, q, p, c)
-        better = swapped.error < found.error
-        found.own[better], found.other[better] = swapped.other[better], swapped.own[better]
+        better = swapped.error < result.error
+        result.own[better], result.other[better] = swapped.other[better], swapped.own[better]
         for name in ("size", "error"):
-            getattr(found, name)[better] = getattr(swapped, name)[better]
-    left = np.flatnonzero(~found.converged(accuracy))
-    found.size[left] = 0.0
+            getattr(result, name)[better] = getattr(swapped, name)[better]
+    left = np.flatnonzero(~result.converged(accuracy))
+    result.size[left] = 0.0
     kinks = (sorted({0.0, *first_kinks}), sorted({0.0, *second_kinks}))
     hidden = None if progress is None else not progress
     for i in tqdm(left, delay=1, disable=hidden, unit="pair"):
         pair = (float(p[i]), float(q[i]), float(c[i]))
-        enough = accuracy * found.size.max(initial=0.0)
-        rule, found.error[i] = _careful((first, second), kinks, pair, enough, accuracy)
-        found.size[i] = np.abs(rule).max()
-        found.own[i], found.other[i] = _in_the_plane(rule, *pair)
-    if not found.converged(accuracy).all():
-        worst = found.error.max() / max(found.size.max(), np.finfo(float).tiny)
+        enough = accuracy * result.size.max(initial=0.0)
+        rule, result.error[i] = _careful((first, second), kinks, pair, enough, accuracy)
+        result.size[i] = np.abs(rule).max()
+        result.own[i], result.other[i] = _in_the_plane(rule, *pair)
+    if not result.converged(accuracy).all():
+        worst = result.error.max() / max(result.size.max(), np.finfo(float).tiny)
         raise ConvergenceError(
             f"averages over pairs of neurons by two quadrature rules differ by {worst:.1e} of the "
             f"largest; {accuracy:.0e} is wanted"
         )
-    return found.own.reshape(shape), found.other.reshape(shape)
+    return result.own.reshape(shape), result.other.reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _rule(
     (half,), (half_weights,) = legendre_panels(np.array([0.0, _REACH]), halves)
     nodes = np.concatenate([-half[::-1], half])
     weights = np.concatenate([half_weights[::-1], half_weights]) * normal_density(nodes)
-    found = np.empty((2, len(p)))
+    result = np.empty((2, len(p)))
     step = max(1, _ENTRIES // (len(nodes) * order))
     for begin in range(0, len(p), step):
         rows = slice(begin, begin + step)
@@ -154,9 +154,9 @@ def _rule(
         others = np.broadcast_to(
             second(means + rest[:, None, None] * inner), (len(root), len(nodes), order)
         )
-        found[0, rows] = np.einsum("pi,pi->p", values * nodes, others @ inner_weights)
-        found[1, rows] = np.einsum("pi,pi->p", values, others @ (inner_weights * inner))
-    return found
+        result[0, rows] = np.einsum("pi,pi->p", values * nodes, others @ inner_weights)
+        result[1, rows] = np.einsum("pi,pi->p", values, others @ (inner_weights * inner))
+    return result
 
 
 def _careful(
@@ -174,14 +174,14 @@ def _careful(
     least = math.log2(max(_REACH * math.sqrt(max(pair[:2])), 1.0))
     orders = [order for order in _HALVINGS if order >= least]
     orders = orders if len(orders) > 1 else [*_HALVINGS[-2:]]
-    found, error = np.full(2, math.inf), math.inf
+    result, error = np.full(2, math.inf), math.inf
     for order in orders:
-        before = found
-        found, seen = _panels(functions, kinks, pair, order)
-        error = float(np.abs(found - before).max()) if seen else math.inf
-        if error <= max(enough, accuracy * float(np.abs(found).max())):
+        before = result
+        result, seen = _panels(functions, kinks, pair, order)
+        error = float(np.abs(result - before).max()) if seen else math.inf
+        if error <= max(enough, accuracy * float(np.abs(result).max())):
             break
-    return found, error
+    return result, error
 
 
 def _panels(

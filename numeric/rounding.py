@@ -54,9 +54,9 @@ def spreads(columns: Mapping[str, Array]) -> dict[str, float]:
 
     Infinite where a row has no result.
     """
-    found = {}
+    result = {}
     for name, column in columns.items():
         with np.errstate(invalid="ignore"):
             largest = float(np.max(np.abs(column[1:] - column[0])))
-        found[name] = _SAFETY * largest if np.isfinite(largest) else np.inf
-    return found
+        result[name] = _SAFETY * largest if np.isfinite(largest) else np.inf
+    return result

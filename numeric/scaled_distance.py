@@ -9,10 +9,9 @@ polynomials on panels, once; for each h the panels of f and those of g(h ·) tog
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ Function = Callable[[Array], Array]
 _LONGEST = 256
 _WIDTH = 1.5
 _TYPICAL = np.linspace(-3.0, 3.0, 61)
-_MOST_INTERVALS = 4096
 
 
 @dataclass(frozen=True)
@@ -170,107 +168,3 @@ def _size(function: Function) -> float:
     with np.errstate(all="ignore"):
         values = np.broadcast_to(np.asarray(function(_TYPICAL), dtype=float), _TYPICAL.shape)
     return float(np.max(np.abs(values)))
-
-
-@dataclass(frozen=True)
-class Scan:
-    """Where the minima of J can be.
-
-    Attributes
-    ----------
-    points, values : array
-        Scanned h, in ascending order, and J there.
-    brackets : tuple of (float, float)
-        Around the scanned local minima that may be the least.
-    remaining : tuple of (float, float)
-        Intervals outside of which J is larger than at the best point, by the bound on the slope of
-        its root.
-    """
-
-    points: Array
-    values: Array
-    brackets: tuple[tuple[float, float], ...]
-    remaining: tuple[tuple[float, float], ...]
-
-
-def scan(
-    value: Callable[[float], float],
-    points: Sequence[float],
-    *,
-    steepness: Callable[[float, float], float],
-    rounds: int = 8,
-    slack: float = 1e-9,
-) -> Scan:
-    r"""Look for the least value of a function whose root has known Lipschitz constants.
-
-    Parameters
-    ----------
-    value : callable
-        J(h) >= 0.
-    points : sequence of float
-        Where to start, ascending.
-    steepness : callable
-        L(a, b), such that :math:`\sqrt J` has at most this slope between a and b.
-    rounds : int
-        How often the intervals that are not excluded are halved.
-    slack : float
-        Values closer than this, relatively, count as equal.
-    """
-    known = {float(h): _finite(value(float(h))) for h in points}
-    open_intervals = [(a, b, steepness(a, b)) for a, b in pairwise(map(float, points))]
-    for last in range(rounds, -1, -1):
-        best = min(known.values())
-        open_intervals = [i for i in open_intervals if not _excluded(i, known, best)]
-        if last == 0 or 2 * len(open_intervals) > _MOST_INTERVALS:
-            break
-        halves = []
-        for a, b, constant in open_intervals:
-            middle = (a + b) / 2
-            known[middle] = _finite(value(middle))
-            halves += [(a, middle, constant), (middle, b, constant)]
-        open_intervals = halves
-    h = np.array(sorted(known))
-    values = np.array([known[x] for x in h])
-    best = values.min()
-    tolerance = slack * (1 + best)
-    candidates = [
-        i
-        for i in range(len(h))
-        if values[i] <= values[max(i - 1, 0)]
-        and values[i] <= values[min(i + 1, len(h) - 1)]
-        and _may_be_least(i, values, best, tolerance)
-    ]
-    brackets = tuple(
-        (float(h[max(i - 1, 0)]), float(h[min(i + 1, len(h) - 1)])) for i in candidates
-    )
-    return Scan(h, values, brackets, _merged([(a, b) for a, b, _ in open_intervals]))
-
-
-def _merged(intervals: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Return the union of intervals that are in ascending order."""
-    found: list[tuple[float, float]] = []
-    for a, b in intervals:
-        if found and found[-1][1] == a:
-            found[-1] = (found[-1][0], b)
-        else:
-            found.append((a, b))
-    return tuple(found)
-
-
-def _may_be_least(i: int, values: Array, best: float, tolerance: float) -> bool:
-    if values[i] <= best + tolerance:
-        return True
-    # How far a minimum between the neighbours can be below what was seen.
-    left, right = max(i - 1, 0), min(i + 1, len(values) - 1)
-    drop = max(values[left], values[right]) - values[i]
-    return bool(values[i] - drop <= best)
-
-
-def _excluded(interval: tuple[float, float, float], known: dict[float, float], best: float) -> bool:
-    a, b, steepness = interval
-    bound = (math.sqrt(known[a]) + math.sqrt(known[b]) - steepness * (b - a)) / 2
-    return bound > 0 and bound**2 > best
-
-
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) else math.inf

@@ -167,12 +167,12 @@ class SeedStore:
 
 def _difference(other: Mapping[str, object], own: Mapping[str, object]) -> str:
     """Name what differs between two keys, the innermost parts of them."""
-    found = []
+    result = []
     for name in sorted({*other, *own}):
         there, here = other.get(name), own.get(name)
         if isinstance(there, dict) and isinstance(here, dict):
             if there != here:
-                found.append(_difference(there, here))
+                result.append(_difference(there, here))
         elif there != here:
-            found.append(f"{name} is {there} there and {here} here")
-    return "; ".join(found)
+            result.append(f"{name} is {there} there and {here} here")
+    return "; ".join(result)

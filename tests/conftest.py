@@ -11,7 +11,7 @@ from hypothesis import settings
 from giantstep.__main__ import main
 
 settings.register_profile("local", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 # Examples in docstrings that compile or differentiate a model of their own, 7 to 15 s each.

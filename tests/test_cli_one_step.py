@@ -273,6 +273,7 @@ def test_large_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert float(data["tau_star"]) == 0 < float(data["J"].min())
 
 
+@pytest.mark.slow
 def test_a_second_run_derives_nothing(tmp_path: Path) -> None:
     code = (
         "from giantstep.cli import main\n"

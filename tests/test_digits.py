@@ -34,7 +34,7 @@ def significant(text):
     return text.split("e")[0].replace(".", "").lstrip("-0")
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(
     exact_numbers, st.integers(-20, 20), st.integers(1, 60), st.integers(1, 60),
     st.floats(-0.99, 0.99), st.floats(-0.99, 0.99),
@@ -54,7 +54,7 @@ def test_more_digits_begin_with_those_of_fewer(exact, power, few, more, first, s
     assert len(significant(texts[0])) <= few
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(exact_numbers, st.integers(1, 30), st.integers(2, 25), st.floats(-0.99, 0.99))
 def test_printed_digits_are_those_of_the_exact_number(exact, digits, known, offset):
     # The number that is printed is no farther from the exact one than one unit of its last place.
@@ -244,7 +244,7 @@ def test_more_digits_of_a_risk_begin_with_those_of_fewer(step, ridge, few, more)
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.floats(0.2, 5), st.sampled_from([1e-3, 0.1, 2]), st.integers(1, 25), st.integers(1, 25))
 def test_more_digits_of_a_solution_begin_with_those_of_fewer(alpha, ridge, few, more):
     model = gs.SpikedRandomFeatures("erf", "sin")

@@ -36,19 +36,22 @@ ORDER = {
 # The lines of work: what all stand on knows none of them.
 LINES = (
     *("first_gradient", "giant_steps", "nonlinear_spikes", "one_gradient_step"),
-    "spiked_random_features",
+    *("overlap_dynamics", "spiked_random_features"),
 )
 # In these rooms no module of ours is imported inside of a function.
 AT_THE_TOP = {
-    *(
-        f"symbolic/{room}"
-        for room in ORDER["symbolic"]
-        if room not in ("gaussian", "lowering", "targets")
-    ),
+    *(f"symbolic/{room}" for room in ORDER["symbolic"] if room != "lowering"),
     *(f"numeric/{room}" for room in ("networks", "proofs", "spectra")),
     *(
         f"derivations/{room}"
-        for room in ("expansions", "first_gradient", "giant_steps", "mean_field")
+        for room in (
+            "certificates",
+            "expansions",
+            "first_gradient",
+            "giant_steps",
+            "mean_field",
+            "overlap_dynamics",
+        )
     ),
 }
 
@@ -79,7 +82,8 @@ def imports(tree: ast.AST, package: str) -> Iterator[Import]:
                     name = f"{origin}.{alias.name}"
                     yield Import(name, child.lineno, bool(child.level), in_function, typing)
             function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            check = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+            test = child.test if isinstance(child, ast.If) else None
+            check = getattr(test, "attr", getattr(test, "id", "")) == "TYPE_CHECKING"
             yield from below(child, in_function or function, typing or check)
 
     yield from below(tree, False, False)

@@ -1,8 +1,8 @@
 """What a proof by intervals leaves behind: proven intervals, and in words what is proven.
 
-Proven intervals of quantities with a formula: closed forms, expectations, roots of polynomials.
-
-There is no saddle point behind them, so nothing but the numbers themselves is proven.
+A certificate belongs to a solution of equations or to quantities with a formula (closed forms,
+expectations, roots of polynomials), behind which there is no saddle point: of these nothing but the
+numbers themselves is proven.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...ball_library import require_flint
 from ...errors import CertificationError, ParameterError
 from ...numeric.arguments import checked_switch
 from ...pages import Block, Listing, Table
 from ...result import Result, quantity
-
-if TYPE_CHECKING:
-    from ...symbolic.exact.enclosures import Enclosure
+from ...runtime.precision import local_context
+from ...symbolic.exact.enclosures import Enclosure
 
 LIBRARIES = (
     "python-flint (Arb) computes enclosures that hold",
@@ -65,10 +65,6 @@ class CertifiedValues(Result):
     assumptions: tuple[str, ...] = ()
     digits: int = 15
 
-    @classmethod
-    def _imported(cls) -> dict[str, Any]:
-        return enclosures()
-
     def __getitem__(self, name: str) -> Enclosure:
         return self.values[name]
 
@@ -97,13 +93,6 @@ class CertifiedValues(Result):
         yield Listing(self.assumptions, mark="")
 
 
-def enclosures() -> dict[str, Any]:
-    """Return the type of intervals, for results that are read; importing it needs SymPy."""
-    from ...symbolic.exact.enclosures import Enclosure
-
-    return {"Enclosure": Enclosure}
-
-
 def midpoint(value: Enclosure, ctx: Any = None) -> Any:
     """Return the midpoint of an interval as a float, or rounded to the precision of a context."""
     if ctx is None:
@@ -115,8 +104,8 @@ def _width(value: Enclosure) -> float:
     if value.is_exact:
         return 0.0
     size = 1 if value.contains_zero else abs(value.midpoint)
-    found = float((2 * value.radius / size).evalf(5))
-    return found if math.isfinite(found) else math.inf
+    result = float((2 * value.radius / size).evalf(5))
+    return result if math.isfinite(result) else math.inf
 
 
 def refuse_certificate(certify: object, model: str, reason: str) -> None:
@@ -156,9 +145,6 @@ def certificate_wanted(certify: object) -> bool:
     """
     wanted = checked_switch("certify", certify)
     if wanted:
-        # Brings SymPy along, which a solution in floats does without.
-        from ...ball_library import require_flint
-
         require_flint()
     return wanted
 
@@ -228,10 +214,6 @@ class Certificate(Result):
         if not self.values:
             raise ParameterError("values must hold at least one interval: nothing is certified")
 
-    @classmethod
-    def _imported(cls) -> dict[str, Any]:
-        return enclosures()
-
     def __getitem__(self, name: str) -> Enclosure:
         try:
             return self.values[name]
@@ -287,8 +269,6 @@ class Certificate(Result):
                 for name, x in values.items()
             }
             return values, errors
-        from ...runtime.precision import local_context
-
         ctx = local_context(digits)
 
         def number(x: Any) -> Any:

@@ -126,9 +126,9 @@ class LineAverages:
             progress()
             return integrands(tables)
 
-        found = self._line.integrate(counted, tails)
+        result = self._line.integrate(counted, tails)
         self.panels = max(self.panels, self._line.panels)
-        return found
+        return result
 
     def _enough(self, digits: int) -> Ball:
         """Return where to cut the line: beyond, products of the tables weigh 10^-digits."""
@@ -211,7 +211,7 @@ class _Attempt:
             return block.evaluate(point, scalars, self._average, derivatives)
 
         try:
-            found: ProvenRoot = prove_root(
+            result: ProvenRoot = prove_root(
                 system,
                 [arb(self.start[name]) for name in names],
                 logarithmic=block.logarithmic,
@@ -220,9 +220,9 @@ class _Attempt:
         except CertificationError as error:
             # Of the same kind: it decides whether more digits are tried.
             raise type(error)(f"equations for {', '.join(names)}: {error}") from None
-        self.roots.update(zip(names, found.box, strict=True))
-        self.contraction = max(self.contraction, found.contraction)
-        return found.unknowns
+        self.roots.update(zip(names, result.box, strict=True))
+        self.contraction = max(self.contraction, result.contraction)
+        return result.unknowns
 
 
 def certify(
@@ -296,18 +296,18 @@ def certify(
                 try:
                     averages = None if tables is None else tables.averages(given, bits, wanted)
                     attempt = _Attempt(program, given, solution, wanted, averages, bar.update)
-                    found = attempt.run()
+                    result = attempt.run()
                 except CertificationError as error:
                     failures.append(error)
                     if isinstance(error, WorkLimitError) or len(failures) == _FAILURES:
                         break
                     wanted = 2 * wanted
                     continue
-                _compare(found, solution, errors or {})
-                missing = max(_missing(found[name], digits) for name in outputs)
+                _compare(result, solution, errors or {})
+                missing = max(_missing(result[name], digits) for name in outputs)
                 if missing <= 0:
                     return _certificate(
-                        lowered, found, attempt, digits, bits, _shown(enclosed, shown)
+                        lowered, result, attempt, digits, bits, _shown(enclosed, shown)
                     )
                 wanted += missing + _SPARE_DIGITS
     if failures:
@@ -358,12 +358,12 @@ def _missing(value: Ball, digits: int) -> int:
 
 
 def _compare(
-    found: Mapping[str, Ball], solution: Mapping[str, float], errors: Mapping[str, float]
+    result: Mapping[str, Ball], solution: Mapping[str, float], errors: Mapping[str, float]
 ) -> None:
     """Refuse intervals that do not belong to the solution in floats."""
     arb = require_flint().arb
     scale = max(1.0, *(abs(x) for x in solution.values()))
-    for name, value in found.items():
+    for name, value in result.items():
         if name not in solution:
             continue
         expected = arb(solution[name])
@@ -383,7 +383,7 @@ def _compare(
 
 def _certificate(
     lowered: LoweredSystem,
-    found: Mapping[str, Ball],
+    result: Mapping[str, Ball],
     attempt: _Attempt,
     digits: int,
     bits: int,
@@ -393,7 +393,7 @@ def _certificate(
         return {name: enclosure_of(ball, name) for name, ball in balls.items()}
 
     try:
-        values, box = exact(found), exact(attempt.roots)
+        values, box = exact(result), exact(attempt.roots)
     except UnsupportedExpressionError as error:
         raise CertificationError(str(error)) from None
     panels = 0 if attempt.averages is None else attempt.averages.panels

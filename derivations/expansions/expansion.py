@@ -70,10 +70,10 @@ def chosen(argument: str, value: object, known: Iterable[str], kind: str) -> str
 
 def checked_order(order: object) -> int:
     """Return the last order of a series, a whole number from 0 to 20."""
-    found = whole_number("order", order, minimum=0)
-    if found > MOST_ORDERS:
-        raise ParameterError(f"order must be at most {MOST_ORDERS}, got {found}")
-    return found
+    result = whole_number("order", order, minimum=0)
+    if result > MOST_ORDERS:
+        raise ParameterError(f"order must be at most {MOST_ORDERS}, got {result}")
+    return result
 
 
 # Longer lines of an equation are broken.
@@ -165,9 +165,9 @@ def _broken(expr: sp.Expr) -> str:
     return " \\\\\n&\\quad ".join(lines)
 
 
-def _checked(order: object, first: int, found: SymbolicSeries) -> int:
+def _checked(order: object, first: int, result: SymbolicSeries) -> int:
     number = whole_number("order", order, minimum=first)
-    last = len(found.equations) - 1
+    last = len(result.equations) - 1
     if number > last:
         raise ParameterError(
             f"order must be at most {last}, the last one of the equations here, got {number}"
@@ -326,9 +326,9 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
                 )
             return sum((c * self._power(x, e) for e, c in terms), self._context.zero)
 
-        found = self._mapped(value, total)
-        self._warn(value, found, name)
-        return found
+        result = self._mapped(value, total)
+        self._warn(value, result, name)
+        return result
 
     def estimate_of_remainder(self, value: Any, output: str | None = None) -> Any:
         """Return the estimated size of what the series leaves out.
@@ -398,9 +398,9 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
             raise ParameterError(f"{self.parameter} must be positive and finite, got {given!r}")
         return number
 
-    def _warn(self, value: Any, found: Any, name: str) -> None:
+    def _warn(self, value: Any, result: Any, name: str) -> None:
         left = np.asarray(self.estimate_of_remainder(value, name), dtype=float)
-        size = np.abs(np.asarray(found, dtype=float))
+        size = np.abs(np.asarray(result, dtype=float))
         # Of a series that has not begun the order is all that is known.
         bad = left > (size if self.terms(name) else np.full_like(size, np.finfo(float).max))
         unknown = self.neglected[name]
@@ -482,8 +482,8 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
         ParameterError
             If there are no equations, or none of that order.
         """
-        found = self._system()
-        return found.linear_system(_checked(order, 1, found))
+        result = self._system()
+        return result.linear_system(_checked(order, 1, result))
 
     def explicit(self, expr: sp.Expr) -> sp.Expr:
         """Return a formula with everything that :attr:`definitions` name written out."""
@@ -502,10 +502,10 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
         ParameterError
             If there are no equations, or none of that order.
         """
-        found = self._system()
+        result = self._system()
         if order is None:
-            return equations_latex(found, range(len(found.equations)))
-        return equations_latex(found, [_checked(order, 0, found)])
+            return equations_latex(result, range(len(result.equations)))
+        return equations_latex(result, [_checked(order, 0, result)])
 
     @property
     def has_equations(self) -> bool:
@@ -639,9 +639,9 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the expansion as plain values; numbers as text with all their digits."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_STORED}
+        result = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_STORED}
         return {
-            **found,
+            **result,
             "point": "inf" if self.point else 0,
             "exponents": [str(e) for e in self.exponents],
             "remainder_order": str(self.remainder_order),
@@ -720,7 +720,7 @@ def _formula_texts(expansion: Expansion) -> dict[str, list[str]]:
     """Return the formulas as LaTeX, those of readable size."""
     if not expansion.formulas:
         return {}
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for output, formulas in expansion.formulas.items():
         texts: list[str] = []
         for formula in formulas:
@@ -728,8 +728,8 @@ def _formula_texts(expansion: Expansion) -> dict[str, list[str]]:
             if len(text) > _LONGEST:
                 break
             texts.append(text)
-        found[output] = texts
-    return found
+        result[output] = texts
+    return result
 
 
 def _finished(
@@ -869,11 +869,11 @@ def _partial(expansion: Expansion, output: str, small: list[Any], end: int) -> l
     """Return the sum of the first terms, as numbers with all digits."""
     terms = expansion.terms(output)[:end]
     ctx = expansion.coefficients[output][0].context
-    found = []
+    result = []
     for x in small:
         powers = (x ** (ctx.mpf(e.numerator) / e.denominator) for e, _ in terms)
-        found.append(ctx.fdot((c for _, c in terms), powers))
-    return found
+        result.append(ctx.fdot((c for _, c in terms), powers))
+    return result
 
 
 def _draw_series(

@@ -37,7 +37,8 @@ from ...symbolic.targets.target import Target, target
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold
-from ..spiked_random_features.mapping import alpha0, noise, spike_mapping, step_size
+from ..spiked_random_features.mapping import spike_mapping, step_size
+from ..symbols import alpha0, noise
 from .first_step import first_step
 from .network_functions import network_functions
 
@@ -77,8 +78,8 @@ def polynomial_identity() -> Finding:
             slope = sigma.derivative.xreplace({variable: projection})
             expansion = gradient_expansion(sigma, f, norm=tau)
             own = rows[: f.dimension]
-            found = [*expansion.vector(own), expansion.along(own) * rows[-1]]
-            for x, value in zip(inputs, found, strict=True):
+            result = [*expansion.vector(own), expansion.along(own) * rows[-1]]
+            for x, value in zip(inputs, result, strict=True):
                 direct = mean_of_polynomial(sp.expand(f.expr * slope * x), inputs)
                 difference = sp.expand(sp.expand(value).subs(tau, length) - direct)
                 results[f"{student} on {text}, component {x}"] = difference == 0
@@ -111,8 +112,8 @@ def quadrature_identity(digits: int = 30) -> Finding:
         for text, parts in along.items():
             row = _unit_row(target(text).dimension)
             expansion = gradient_expansion(sigma, text)
-            found = [*expansion.vector(row[:-1]), expansion.along(row[:-1]) * row[-1]]
-            for i, (value, part) in enumerate(zip(found, parts, strict=True)):
+            result = [*expansion.vector(row[:-1]), expansion.along(row[:-1]) * row[-1]]
+            for i, (value, part) in enumerate(zip(result, parts, strict=True)):
                 direct = sum(ctx.mpf(c.p) / c.q * moments[power] for power, c in part.items())
                 error = abs(ctx.mpf(str(sp.N(value, digits + 5))) - direct)
                 count += 1
@@ -451,18 +452,18 @@ def gradient_parts(
                 readout="gaussian", scaling="standard",
                 step_samples=round(case.alpha * dimension), noise_variance=case.noise_variance,
             )  # fmt: skip
-            found = simulate(
+            answer = simulate(
                 network, parts, seeds=networks, seed=seed + APART * index, progress=False
             )
             for quantity, bias in zip(PART_NAMES, case.biases, strict=True):
                 comparisons.append(
                     compare(
                         f"{quantity} of {name}, d = {dimension}", theory[quantity],
-                        found[quantity], bias / dimension,
+                        answer[quantity], bias / dimension,
                     )
                 )  # fmt: skip
             shrinking.setdefault(name, []).append(
-                float((found["bulk_operator_norm"] / found["spike"]).mean())
+                float((answer["bulk_operator_norm"] / answer["spike"]).mean())
             )
     result = finding(comparisons, "norms and alignments")
     smaller = all(values[-1] < values[0] for values in shrinking.values())

@@ -16,15 +16,23 @@ from ...numeric.networks.run import Networks
 from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.hermite.coefficients import hermite_coefficient
-from ...symbolic.targets.stein import DIMENSION, gradient_expansion
+from ...symbolic.targets.stein import DIMENSION, SAMPLES, gradient_expansion
 from ...symbolic.targets.target import target
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold
-from ..spiked_random_features.mapping import noise
+from ..symbols import noise
 from .claims_expansion import APART, mean_of_polynomial
 from .sample_complexity import SampleComplexity, sample_complexity
-from .statistical_queries import PACKING_CONSTANT, QUERIES, overlap_square, tolerance_square
+from .statistical_queries import (
+    CORRELATION,
+    PACKING_CONSTANT,
+    QUERIES,
+    TOLERANCE,
+    overlap_square,
+    required_queries,
+    tolerance_square,
+)
 from .training import preprocessed_networks
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
@@ -33,19 +41,26 @@ _LABELS, _HESSIAN = sp.symbols("Y h", positive=True)
 _HALF = sp.pi / 2 * DIMENSION**2 * _LABELS / _HESSIAN**2
 """Samples at which S = V, for relu."""
 
+_MU1, _MU2, _CONSTANT, _LINEAR = sp.symbols("mu_1 mu_2 C_0 C_1", real=True)
+_SLOPES, _REST = sp.symbols("V_1 R_1", nonnegative=True)
+_SIGNAL = _MU2**2 * _HESSIAN**2 / DIMENSION
+_SCATTER = (
+    DIMENSION / SAMPLES
+    * (_SLOPES * (_REST + noise) + _MU1**2 * (_CONSTANT**2 + _LINEAR**2))
+)  # fmt: skip
+
 declare_claim(
     "preprocessed-gradient",
     title="After preprocessing the gradient shows the Hessian from about d² samples on",
     statement=(
         "With mean and linear part taken out of the labels, the squared gradient of a neuron on "
-        r"$n$ samples is $S + V$ to leading order, with $S = \mu_2^2|H|_F^2/d$ inside the relevant "
-        r"space, $H = \mathbb{E}\,\nabla^2 f$, and $$V = \frac "
-        r"dn\left[\mathrm{Var}(\sigma')\left(\|P_{>1}f\|^2 + \Delta\right) + \mu_1^2 \left(C_0^2 + "
-        r"|C_1|^2\right)\right] .$$ For relu $S = V$ at $n = «half»$ with $Y = \mathbb{E}\,y^2$ "
-        "and $h = |H|_F$. If $H$ has less than full rank, nothing follows for the directions "
-        "it misses."
+        r"$n$ samples is $S + V$ to leading order, with $S = «signal»$ inside the relevant space, "
+        r"$H = \mathbb{E}\,\nabla^2 f$, $h = |H|_F$, and $$V = «scatter»$$ with "
+        r"$V_1 = \mathrm{Var}(\sigma')$, $R_1 = \|P_{>1}f\|^2$ and $C_1$ for the length of the "
+        r"linear part. For relu $S = V$ at $n = «half»$ with $Y = \mathbb{E}\,y^2$. If $H$ has "
+        "less than full rank, nothing follows for the directions it misses."
     ),
-    formulas={"half": _HALF},
+    formulas={"half": _HALF, "signal": _SIGNAL, "scatter": _SCATTER},
     source=f"derived here; {_DLS} prove $n \\gtrsim d^2 r$ for relu",
     status=Status.DERIVED_HERE,
 )
@@ -65,11 +80,19 @@ def preprocessed_step() -> Finding:
         results[f"relu on {text}: n = (π/2) d² E y²/|H|²"] = equal(ledger.half_samples, stated)
         leading = gradient_expansion("relu", f, removed=(0, 1)).leading
         results[f"relu on {text}: the leading term is H w/√(2π)"] = leading is not None and all(
-            equal(found, entry / sp.sqrt(2 * sp.pi))
-            for found, entry in zip(
+            equal(result, entry / sp.sqrt(2 * sp.pi))
+            for result, entry in zip(
                 leading.value, ledger.hessian * sp.Matrix(leading.weights), strict=True
             )
         )
+        linear = sp.Add(*(entry**2 for entry in sp.flatten(f.hermite_tensor(1).tolist())))
+        at = {
+            _MU1: sp.S.Half, _MU2: 1 / sp.sqrt(2 * sp.pi), _HESSIAN: sp.sqrt(square),
+            _CONSTANT: f.mean, _LINEAR: sp.sqrt(linear), _SLOPES: sp.Rational(1, 4),
+            _REST: f.norm_squared - f.mean**2 - linear,
+        }  # fmt: skip
+        results[f"relu on {text}: S"] = equal(ledger.signal, _SIGNAL.subs(at))
+        results[f"relu on {text}: V"] = equal(ledger.noise, _SCATTER.subs(at))
         results[f"relu on {text}: rank H = r"] = ledger.hessian_rank == ledger.directions
     for student, text, reason in (
         ("relu", "He(2, x1) + He(3, x2)", "rank H = 1 < r = 2"),
@@ -132,7 +155,7 @@ def half_share(
         for ratio in ratios:
             count = round(ratio * half)
             theory = ledger.relevant_share(dimension, count, case.noise_variance)
-            found = _train(
+            answer = _train(
                 case.student, case.target, networks, seed + APART * index, dimension=dimension,
                 samples=count, width=width, noise_variance=case.noise_variance, ridge=1.0, n_test=1,
             )  # fmt: skip
@@ -140,7 +163,7 @@ def half_share(
                 f"{case.student} on {case.target}, noise {case.noise_variance:g}, "
                 f"n = {ratio:g} n_half = {count}"
             )
-            comparison = compare(name, theory, found["relevant_share"], SHARE_BIAS / dimension)
+            comparison = compare(name, theory, answer["relevant_share"], SHARE_BIAS / dimension)
             comparisons.append(comparison)
             other = _share_of_raw_labels(ledger, dimension, count, case.noise_variance)
             variants[name] = abs(comparison.mean - other) / comparison.tolerance
@@ -251,23 +274,23 @@ def algorithm(
     for index, text in enumerate(LEARNED + FLAT):
         learned = text in LEARNED
         for dimension in dimensions:
-            found = _train(
+            result = _train(
                 "relu", text, networks, seed + APART * index, dimension=dimension,
                 samples=4 * dimension**2, width=width, noise_variance=0.1, n_test=5000,
             )  # fmt: skip
-            gain = found["random_features_error"] - found["test_error"]
+            gain = result["random_features_error"] - result["test_error"]
             error = float(gain.std(ddof=1) / math.sqrt(networks))
-            random = float(found.mean("random_features_error"))
+            random = float(result.mean("random_features_error"))
             gains[f"{text}, d = {dimension}"] = {
-                "test_error": float(found.mean()),
+                "test_error": float(result.mean()),
                 "random_features_error": random,
-                "linear_error": float(found.mean("linear_error")),
-                "relevant_share": float(found.mean("relevant_share")),
+                "linear_error": float(result.mean("linear_error")),
+                "relevant_share": float(result.mean("relevant_share")),
                 "gain": float(gain.mean()),
                 "standard_error": error,
             }
             if learned:
-                passed &= bool(gain.mean() > 4 * error and found.mean() < 0.6 * random)
+                passed &= bool(gain.mean() > 4 * error and result.mean() < 0.6 * random)
     lines = [
         f"{name}: {v['test_error']:.3f} against {v['random_features_error']:.3f}"
         for name, v in gains.items()
@@ -280,16 +303,20 @@ def algorithm(
     )
 
 
+_SIZE = sp.Symbol("F", positive=True)
+_REQUIRED = required_queries(_SIZE, TOLERANCE, CORRELATION)
+
 declare_claim(
     "dls-correlational-queries",
     title="Methods of correlational queries need about d^(p/2) samples at worst",
     statement=(
-        r"To single out one of $|F|$ functions of unit norm with correlations at most "
-        r"$\varepsilon$ takes $q \ge |F|(\tau^2 - \varepsilon)/2$ correlational queries of "
+        r"To single out one of $F$ functions of unit norm with correlations at most "
+        r"$\varepsilon$ takes $q \ge «queries»$ correlational queries of "
         r"tolerance $\tau$. For $\mathrm{He}_p(\langle u, x\rangle)/\sqrt{p!}$ with all directions "
         r"$u$ it follows that $\tau^2 \lesssim (\log(qd)/d)^{p/2}$; reading $\tau$ as $n^{-1/2}$, "
         r"which is heuristic, $n \gtrsim d^{p/2}$ up to logarithms."
     ),
+    formulas={"queries": _REQUIRED},
     source=f"{_DLS}; the constant in the number of directions is derived here",
     status=Status.THEOREM,
 )
@@ -300,7 +327,10 @@ def query_bound(highest: int = 5) -> Finding:
     """Correlations of the class by direct averages, and the bound at its own overlap."""
     x, y, overlap = sp.symbols("x y u", real=True)
     orthogonal = sp.sqrt(1 - overlap**2)
-    results: dict[str, bool] = {}
+    # Of the members whose answer is not 0 half have one sign, A of them: τ A is at most |Σ_A f|.
+    members = sp.Symbol("A", positive=True)
+    (most,) = sp.solve((TOLERANCE * members) ** 2 - members - CORRELATION * members**2, members)
+    results = {"queries": sp.cancel(2 * most * _REQUIRED - _SIZE) == 0}
     for p in range(1, highest + 1):
         he = activation(f"He({p}, z)").expr
         product = he.xreplace({variable: x}) * he.xreplace({variable: overlap * x + orthogonal * y})

@@ -31,7 +31,7 @@ from ...symbolic.hermite.coefficients import (
 )
 from ...symbolic.targets.target import Target, target as read_target
 from ..formulas import latex
-from ..spiked_random_features.mapping import alpha0, noise
+from ..symbols import alpha0, noise
 
 
 @dataclass(frozen=True, repr=False)

@@ -37,7 +37,7 @@ from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.stein import DIMENSION, SAMPLES, gradient_expansion
 from ...symbolic.targets.target import Target, target as read_target
 from ..formulas import latex
-from ..spiked_random_features.mapping import noise
+from ..symbols import noise
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 
@@ -259,7 +259,7 @@ def sample_complexity(
     linear = f.contract(1, [sp.S.Zero] * f.dimension, leave=1)
     affine_square = f.mean**2 + sp.Add(*(c**2 for c in linear))
     scatter = slope_variance(sigma) * (f.norm_squared - affine_square + noise)
-    found = SampleComplexity(
+    result = SampleComplexity(
         student=sigma,
         target=f,
         leap_index=leap,
@@ -271,7 +271,7 @@ def sample_complexity(
         noise=DIMENSION / SAMPLES * (scatter + mu1**2 * affine_square),
         rows=(),
     )
-    return _with_rows(found, mu2)
+    return _with_rows(result, mu2)
 
 
 def _with_rows(found: SampleComplexity, mu2: sp.Expr) -> SampleComplexity:

@@ -149,8 +149,8 @@ def tolerance_square(degree: int) -> sp.Expr:
     r"""Return the :math:`\tau^2` at which q queries may just suffice, in q and d."""
     size = sp.exp(PACKING_CONSTANT * CORRELATION**2 * DIMENSION)
     bound = required_queries(size, TOLERANCE, CORRELATION**degree)
-    found = sp.solve(sp.Eq(bound, QUERIES), TOLERANCE**2)[0]
-    return sp.expand(found).subs(CORRELATION, sp.sqrt(overlap_square(degree)))
+    result = sp.solve(sp.Eq(bound, QUERIES), TOLERANCE**2)[0]
+    return sp.expand(result).subs(CORRELATION, sp.sqrt(overlap_square(degree)))
 
 
 def correlational_query_bound(

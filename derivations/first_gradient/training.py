@@ -1,9 +1,7 @@
 r"""Train networks by one preprocessed gradient step: students and targets by name.
 
-Algorithm 1 of Damian, Lee & Soltanolkotabi (arXiv 2206.15144). What is simulated, and how it
-differs from the source, is stated below.
-
-The network is :math:`\hat f(x) = \frac1m \sum_j a_j\,\sigma(\langle w_j, x\rangle + b_j)`:
+Algorithm 1 of Damian, Lee & Soltanolkotabi (arXiv 2206.15144) for the network :math:`\hat f(x) =
+\frac1m \sum_j a_j\,\sigma(\langle w_j, x\rangle + b_j)`:
 
 1. Rows uniform on the unit sphere in pairs with :math:`a = \pm1`, no biases: no output.
 2. Labels without their mean :math:`\alpha = \frac1n\sum y` and linear part
@@ -89,19 +87,19 @@ class PreprocessedNetworks:
             If it is interrupted.
         """
         run = partial(simulate, readout=self.readout, seeds=seeds, seed=seed, progress=progress)
-        found = run(self.network, ("subspace", "linear_part", "step_size", "errors"))
-        if found.interrupted:
+        result = run(self.network, ("subspace", "linear_part", "step_size", "errors"))
+        if result.interrupted:
             raise KeyboardInterrupt
         random = run(self.random_features, "errors")
         if random.interrupted:
             raise KeyboardInterrupt
         names = ("relevant_share", "principal_angles", "linear_error", "step_size")
-        values = {name: found[name] for name in names}
+        values = {name: result[name] for name in names}
         for name, of_random in (
             ("test_error", "random_features_error"), ("ridge", "random_features_ridge"),
         ):  # fmt: skip
-            values |= {name: found[name][:, 0, 0], of_random: random[name][:, 0, 0]}
-        return Networks(values, found.completed)
+            values |= {name: result[name][:, 0, 0], of_random: random[name][:, 0, 0]}
+        return Networks(values, result.completed)
 
 
 def preprocessed_networks(
@@ -319,9 +317,9 @@ def train_by_preprocessed_step(
     share = sample_complexity(sigma, f).relevant_share(
         network.dimension, network.step_samples, network.noise_variance
     )
-    found = planned.train(seeds=seeds, seed=seed, progress=progress)
+    result = planned.train(seeds=seeds, seed=seed, progress=progress)
     angles = zip(
-        found.mean("principal_angles"), found.standard_error("principal_angles"), strict=True
+        result.mean("principal_angles"), result.standard_error("principal_angles"), strict=True
     )
     return TrainedNetworks(
         student=str(sigma),
@@ -333,12 +331,12 @@ def train_by_preprocessed_step(
         seed=seed,
         noise_variance=network.noise_variance,
         ridge=None if ridge is None else float(ridge),
-        relevant_share=_estimate(found, "relevant_share"),
+        relevant_share=_estimate(result, "relevant_share"),
         predicted_share=share,
         principal_angles=tuple(Estimate(float(mean), float(error)) for mean, error in angles),
-        test_error=_estimate(found, "test_error"),
-        random_features_error=_estimate(found, "random_features_error"),
-        linear_error=_estimate(found, "linear_error"),
+        test_error=_estimate(result, "test_error"),
+        random_features_error=_estimate(result, "random_features_error"),
+        linear_error=_estimate(result, "linear_error"),
     )
 
 

@@ -66,24 +66,24 @@ def closed_forms() -> Finding:
     """Closed forms against formulas, the heat equation and Stein's lemma."""
     results: dict[str, bool] = {}
     for name in SMOOTHED:
-        found = conditional_equivalence(name)
+        result = conditional_equivalence(name)
         mean, slope, square = written_out(name)
-        mu, beta = found.mean.expr, found.slope.expr
+        mu, beta = result.mean.expr, result.slope.expr
         results |= {
             f"{name}: E σ is the formula": equal(mu, mean),
             f"{name}: E σ' is the formula": equal(beta, slope),
             f"{name}: E σ' = ∂ E σ/∂c": equal(mu.diff(CENTRE), beta),
             f"{name}: the heat equation": equal(mu.diff(SPREAD), SPREAD * mu.diff(CENTRE, 2)),
-            f"{name}: b_1 = ρ β": equal(found.coefficient(1).expr, SPREAD * beta),
+            f"{name}: b_1 = ρ β": equal(result.coefficient(1).expr, SPREAD * beta),
             f"{name}: b_3 = ρ³ ∂³ E σ/∂c³": equal(
-                found.coefficient(3).expr, SPREAD**3 * beta.diff(CENTRE, 2)
+                result.coefficient(3).expr, SPREAD**3 * beta.diff(CENTRE, 2)
             ),
         }
         if square is not None:
             residual = square - mean**2 - SPREAD**2 * slope**2
             results |= {
-                f"{name}: E σ² is the formula": equal(found.second_moment.expr, square),
-                f"{name}: Ψ_ii = E σ² − μ² − ρ²β²": equal(found.residual_variance.expr, residual),
+                f"{name}: E σ² is the formula": equal(result.second_moment.expr, square),
+                f"{name}: Ψ_ii = E σ² − μ² − ρ²β²": equal(result.residual_variance.expr, residual),
             }
     return identities_hold(results, "closed forms of μ, β, Ψ_ii and b_k")
 
@@ -139,18 +139,18 @@ def hermite_students() -> Finding:
     """Polynomial students: the coefficients are those of He_n at an affine argument."""
     results: dict[str, bool] = {}
     for name in POLYNOMIALS:
-        found = conditional_equivalence(name)
+        result = conditional_equivalence(name)
         sigma = activation(name)
         in_hermite = _hermite_at_affine(sigma)
         degree = max(in_hermite)
         results |= {
             f"{name}: b_{k} = {k}! times the coefficient of He_{k}(z) in σ(c + ρz)": equal(
-                found.coefficient(k).expr, sp.factorial(k) * in_hermite.get(k, sp.S.Zero)
+                result.coefficient(k).expr, sp.factorial(k) * in_hermite.get(k, sp.S.Zero)
             )
             for k in range(degree + 1)
         }
         parseval = sp.Add(*(sp.factorial(k) * c**2 for k, c in in_hermite.items() if k >= 2))
-        results[f"{name}: Ψ_ii = Σ b_k²/k!"] = equal(found.residual_variance.expr, parseval)
+        results[f"{name}: Ψ_ii = Σ b_k²/k!"] = equal(result.residual_variance.expr, parseval)
     return identities_hold(results, "He_n at an affine argument, and Parseval")
 
 
@@ -218,8 +218,8 @@ def quadrature(digits: int = 15) -> Finding:
     for name in (*SMOOTHED, *WITHOUT_CLOSED_FORM, "He3"):
         sigma = activation(name)
         for c, rho in PLACES:
-            found = features_at(sigma, 1, [c], [rho], digits=digits)
-            values = (found.mean[0], found.slope[0], found.residual_variance[0])
+            result = features_at(sigma, 1, [c], [rho], digits=digits)
+            values = (result.mean[0], result.slope[0], result.residual_variance[0])
             direct = _by_quadrature(sigma, c, rho, ctx)
             for symbol, value, expected in zip("μβΨ", values, direct, strict=True):
                 error = abs(ctx.mpf(str(value)) - expected) / max(1, abs(expected))

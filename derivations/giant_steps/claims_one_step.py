@@ -30,7 +30,8 @@ from ..first_gradient.first_step import first_step
 from ..first_gradient.network_functions import network_functions
 from ..first_gradient.sample_complexity import sample_complexity
 from ..identities import equal, identities_hold
-from ..spiked_random_features.mapping import alpha0, noise as label_noise, spike_mapping
+from ..spiked_random_features.mapping import spike_mapping
+from ..symbols import alpha0, noise as label_noise
 from .one_step import GiantStep, giant_step
 
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
@@ -117,10 +118,10 @@ def contracted_constants() -> Finding:
         rest = sp.sqrt(1 - sp.Add(*(w**2 for w in weights)))
         for x, entry in zip(f.variables, step.leading_vector, strict=True):
             mean = mean_of_polynomial(sp.expand(f.expr * slope * x), (*f.variables, outside))
-            found = sp.Poly(sp.expand(sp.expand(mean).subs(length, rest)), *weights)
+            result = sp.Poly(sp.expand(sp.expand(mean).subs(length, rest)), *weights)
             lowest = sp.Add(*(
                 c * sp.Mul(*(w**a for w, a in zip(weights, alpha, strict=True)))
-                for alpha, c in found.terms() if sum(alpha) < (step.order or 0)
+                for alpha, c in result.terms() if sum(alpha) < (step.order or 0)
             ))  # fmt: skip
             results[f"{text}, component {x}"] = sp.expand(lowest - entry) == 0
     return identities_hold(results, "lowest part of the gradient inside the relevant space")
@@ -145,18 +146,18 @@ def alignments() -> Finding:
         first = first_step(student, single)
         mu = first.linear_part[0]
         formula = mu**2 / (mu**2 + DIMENSION / SAMPLES * first.label_square)
-        found = step.label_overlap
+        result = step.label_overlap
         pair = f"{student} on {teacher}"
-        assert found is not None and step.bulk_growth is not None
+        assert result is not None and step.bulk_growth is not None
         linear = giant_step(single, "identity", noise_variance=label_noise)
         mapping = spike_mapping(activation("erf"), single)
         spike, bulk = (value.subs(ratio) ** 2 for value in (first.spike, first.bulk))
         population = first.population_spike[0] ** 2
         results |= {
-            f"{pair}: |C1|²/(|C1|² + d/n E y²)": equal(found, formula),
-            f"{pair}: that of the linear neuron": equal(found, linear.alignment),
+            f"{pair}: |C1|²/(|C1|² + d/n E y²)": equal(result, formula),
+            f"{pair}: that of the linear neuron": equal(result, linear.alignment),
             f"{pair}: that of spiked random features": equal(
-                found, mapping.alignment.subs(ratio) ** 2
+                result, mapping.alignment.subs(ratio) ** 2
             ),
             f"{pair}: from spike and bulk of the layer": equal(
                 step.alignment, population / (spike + bulk)
@@ -250,8 +251,8 @@ def spike_slopes(
         step = giant_step(case.target, case.student, noise_variance=str(case.noise_variance))
         for dimension in dimensions:
             samples = _samples(step, dimension)
-            found = _measure(case, step, dimension, samples, batches, width, seed + _APART * index)
-            made = _compare(case, step, dimension, samples, found)
+            answer = _measure(case, step, dimension, samples, batches, width, seed + _APART * index)
+            made = _compare(case, step, dimension, samples, answer)
             comparisons += made
             factor = _student_factor(step)
             if abs(factor - 1) > _VISIBLE:
@@ -348,6 +349,6 @@ def _coefficients(step: GiantStep) -> NDArray[np.float64]:
     rows = []
     for entry in step.leading_vector:
         polynomial = sp.Poly(entry, *weights, domain=sp.EXRAW)
-        found = {alpha: float(c.evalf(17)) for alpha, c in polynomial.terms()}
-        rows.append([found.get(alpha, 0.0) for alpha in _monomials(step)])
+        result = {alpha: float(c.evalf(17)) for alpha, c in polynomial.terms()}
+        rows.append([result.get(alpha, 0.0) for alpha in _monomials(step)])
     return np.array(rows)

@@ -88,8 +88,8 @@ def definition_of_staircases(drawn: int = 10) -> Finding:
         chain = staircase(f, 1).subspaces
         for t, subspace in enumerate(chain):
             wanted = chain[min(t + 1, len(chain) - 1)]
-            found = subspace + Subspace.spanned_by(conditional_gradients(f, subspace), f.dimension)
-            results[f"U_{t + 1} of {f}"] = found == wanted
+            result = subspace + Subspace.spanned_by(conditional_gradients(f, subspace), f.dimension)
+            results[f"U_{t + 1} of {f}"] = result == wanted
     return identities_hold(results, "subspaces by substitution are those of the definition")
 
 
@@ -138,7 +138,7 @@ def _averaged(
     """Mean over coordinates along orthogonal vectors, as coefficients in the coordinates kept."""
     if not averaged:
         return dict(sp.Poly(expr, *kept).terms()) if kept else {(): expr}
-    found: dict[tuple[int, ...], sp.Expr] = {}
+    result: dict[tuple[int, ...], sp.Expr] = {}
     for powers, c in sp.Poly(expr, *kept, *averaged).terms():
         own, others = powers[: len(kept)], powers[len(kept) :]
         if any(n % 2 for n in others):
@@ -149,8 +149,8 @@ def _averaged(
                 for n, v in zip(others, vectors, strict=True)
             )
         )
-        found[own] = found.get(own, sp.S.Zero) + c * moment
-    return {powers: value for powers, c in found.items() if (value := sp.expand(c)) != 0}
+        result[own] = result.get(own, sp.S.Zero) + c * moment
+    return {powers: value for powers, c in result.items() if (value := sp.expand(c)) != 0}
 
 
 def _square(vector: Sequence[sp.Expr]) -> sp.Expr:
@@ -205,10 +205,10 @@ def ranks_of_population_dynamics(drawn: int = 6, steps: int = 3) -> Finding:
     worst = 0.0
     for f in _targets(drawn):
         chain = staircase(f, 1).subspaces
-        found = population_ranks(f, steps)
+        answer = population_ranks(f, steps)
         wanted = tuple(chain[min(t, len(chain) - 1)].dimension for t in range(steps + 1))
-        results[f"{f}: {found.ranks}, predicted {wanted}"] = found.ranks == wanted
-        worst = max(worst, *found.remainders)
+        results[f"{f}: {answer.ranks}, predicted {wanted}"] = answer.ranks == wanted
+        worst = max(worst, *answer.remainders)
     result = identities_hold(results, "ranks on the population loss are the dimensions of U_t")
     return Finding(
         result.passed,
@@ -331,7 +331,7 @@ def sampled_readout_clusters(
             direction_figure("inside" if size > _NOTHING else "outside", 2, axis, size, grams)
             for axis, size in axes_within(plane, expected)
         ]
-    kinds = [[figure.kind for figure in found] for found in figures.values()]
+    kinds = [[figure.kind for figure in result] for result in figures.values()]
     weak = figures["spread"][-1].predicted
     passed = (
         kinds == [["inside", "outside"], ["inside", "inside"]]
@@ -346,8 +346,8 @@ def _agree(*groups: list[Figure]) -> bool:
 
 
 def _finding(passed: bool, what: str, figures: dict[str, list[Figure]]) -> Finding:
-    lines = [f"{name}: {'; '.join(map(str, found))}" for name, found in figures.items()]
-    details = {name: [asdict(figure) for figure in found] for name, found in figures.items()}
+    lines = [f"{name}: {'; '.join(map(str, result))}" for name, result in figures.items()]
+    details = {name: [asdict(figure) for figure in result] for name, result in figures.items()}
     return Finding(passed, f"{what}; {'; '.join(lines)}", details)
 
 
@@ -403,8 +403,8 @@ def masks(students: tuple[str, ...] = tuple(_MASKED)) -> Finding:
         sigma = activation(name)
         for tau in _LENGTHS:
             scaled = sigma.expr.xreplace({variable: tau * variable})
-            found = hermite_coefficients(scaled, 5).enclosures(DIGITS)
-            for k, value in enumerate(found[1:], start=1):
+            result = hermite_coefficients(scaled, 5).enclosures(DIGITS)
+            for k, value in enumerate(result[1:], start=1):
                 if k in _MASKED[name]:
                     held = value.is_exact and value.midpoint == 0
                 else:
@@ -509,16 +509,16 @@ def generative_exponents(digits: int = 30) -> Finding:
     r"""Generative exponents against :math:`\mathbb{E}[\mathrm{He}_k(z) \mid y]` by preimages."""
     results: dict[str, bool] = {}
     for text in (*UNIVARIATE, BLIND):
-        found = generative_leap(text)
+        result = generative_leap(text)
         lowest = exponent_by_preimages(target(text), digits)
-        results[f"{text}: {lowest}, {found}"] = (
-            found.lower <= lowest and (found.upper is None or lowest <= found.upper)
-        ) and (text == BLIND or found.value == lowest)
+        results[f"{text}: {lowest}, {result}"] = (
+            result.lower <= lowest and (result.upper is None or lowest <= result.upper)
+        ) and (text == BLIND or result.value == lowest)
     for text in INVARIANT:
-        found = generative_leap(text)
+        result = generative_leap(text)
         leap = isotropic_leap(text)
         # Reflections and permutations leave each of them invariant: 2 at least.
-        results[f"{text}: {found}"] = found.lower == 2 and (found.upper or leap) <= leap
+        results[f"{text}: {result}"] = result.lower == 2 and (result.upper or leap) <= leap
     return identities_hold(results, "generative exponents are those of the preimages")
 
 
@@ -544,13 +544,13 @@ def _preimages(f: Target, value: Callable[[Any], Any], y: Any, ctx: Any) -> list
     """Real preimages of a label: between all sign changes on a fine grid."""
     grid = [ctx.mpf(i) / 64 for i in range(-64 * 8, 64 * 8 + 1)]
     signs = [value(z) - y for z in grid]
-    found = []
+    result = []
     for a, b, below, above in zip(grid, grid[1:], signs, signs[1:], strict=False):
         if below == 0:
-            found.append(a)
+            result.append(a)
         elif below * above < 0:
-            found.append(ctx.findroot(lambda z: value(z) - y, (a, b), solver="anderson"))
-    return found
+            result.append(ctx.findroot(lambda z: value(z) - y, (a, b), solver="anderson"))
+    return result
 
 
 declare_claim(
@@ -578,7 +578,7 @@ def projections_in_frames(drawn: int = 8) -> Finding:
         for count in range(f.dimension + 1):
             # Columns of the rotation are the images of the axes.
             columns = [list(rotation.col(i)) for i in range(count)]
-            found = residual_norms(f, Subspace.spanned_by(columns, f.dimension))
+            result = residual_norms(f, Subspace.spanned_by(columns, f.dimension))
             terms = expansion.he_coefficients()
             direct = [
                 sp.Add(
@@ -588,9 +588,9 @@ def projections_in_frames(drawn: int = 8) -> Finding:
                         if sum(alpha[count:]) > degree
                     )
                 )
-                for degree in range(len(found))
+                for degree in range(len(result))
             ]
-            results[f"{f}, {count} columns of {rotation.tolist()}"] = list(found) == direct
+            results[f"{f}, {count} columns of {rotation.tolist()}"] = list(result) == direct
         inside = Subspace.spanned_by([[1, *range(2, f.dimension + 1)]], f.dimension)
         variance = residual_norms(f, inside)[0]
         results[f"{f}: variance given {inside}"] = variance == conditional_variance(f, inside)

@@ -160,10 +160,10 @@ class TargetOutcome(Result):
     @property
     def outcome(self) -> Outcome:
         """Disagreement if any figure disagrees, agreement if all agree."""
-        found = {figure.outcome for figure in self.figures}
-        if Outcome.DISAGREES in found:
+        result = {figure.outcome for figure in self.figures}
+        if Outcome.DISAGREES in result:
             return Outcome.DISAGREES
-        return Outcome.AGREES if found == {Outcome.AGREES} else Outcome.UNDECIDED
+        return Outcome.AGREES if result == {Outcome.AGREES} else Outcome.UNDECIDED
 
     def page(self) -> Iterable[Block]:
         """Return the outcome and the figures that do not agree."""
@@ -415,10 +415,10 @@ def trained(
         step_samples=plan.samples_per_dimension * dimension, **options,
     )  # fmt: skip
     entropy = plan.entropy(str(f), dimension)
-    found = take_giant_steps(network, ridge, seeds=plan.networks, seed=entropy, progress=False)
-    if found.interrupted:
+    result = take_giant_steps(network, ridge, seeds=plan.networks, seed=entropy, progress=False)
+    if result.interrupted:
         raise KeyboardInterrupt
-    return found
+    return result
 
 
 logger = logging.getLogger(__name__)
@@ -455,13 +455,13 @@ class OutcomeStore:
             content = json.loads(text)
             if content.pop("key") != self.key:
                 raise ValueError("written by another run")
-            found = TargetOutcome.from_dict(content)
-            if found.target != target:
+            result = TargetOutcome.from_dict(content)
+            if result.target != target:
                 raise ValueError("written for another target")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             logger.warning("running target %s again, %s is damaged: %s", target, path, error)
             return None
-        return found
+        return result
 
     def save(self, outcome: TargetOutcome) -> None:
         """Write an outcome; a reader sees the whole file or none."""
@@ -543,13 +543,13 @@ class TargetFamily:
             If the family does not hold that many.
         """
         wanted = whole_number("count", count, 0)
-        found = tuple(itertools.islice(self, wanted))
-        if len(found) < wanted:
+        result = tuple(itertools.islice(self, wanted))
+        if len(result) < wanted:
             raise ParameterError(
-                f"{self} holds only {len(found)} different targets, not {wanted}\n"
+                f"{self} holds only {len(result)} different targets, not {wanted}\n"
                 "  allow more dimensions, terms or a higher degree"
             )
-        return found
+        return result
 
     def __iter__(self) -> Iterator[Target]:
         """Go through the targets; ends when the family seems to be used up."""
@@ -577,13 +577,13 @@ class TargetFamily:
         while len(indices) < count:
             indices.append(self._multi_index(generator, r, generator.randrange(1, self.degree + 1)))
         unused = [i for i in range(r) if not any(alpha[i] for alpha in indices)]
-        kept = [i for i in range(r) if i not in unused]
-        found: Terms = {}
+        selected = [i for i in range(r) if i not in unused]
+        result: Terms = {}
         for alpha in indices:
             size = math.isqrt(math.prod(map(math.factorial, alpha)))
-            short = tuple(alpha[i] for i in kept)
-            found.setdefault(short, generator.choice(COEFFICIENTS) / size)
-        return found
+            short = tuple(alpha[i] for i in selected)
+            result.setdefault(short, generator.choice(COEFFICIENTS) / size)
+        return result
 
     @staticmethod
     def _multi_index(generator: random.Random, r: int, degree: int) -> tuple[int, ...]:
@@ -761,8 +761,12 @@ def _report(
                 outcomes.append(outcome)
                 bar.update()
     except KeyboardInterrupt:
-        kept = "the same call resumes there" if store is not None else "without a store, none kept"
-        raise KeyboardInterrupt(f"after {len(outcomes)} of {len(chosen)} targets; {kept}") from None
+        selected = (
+            "the same call resumes there" if store is not None else "without a store, none kept"
+        )
+        raise KeyboardInterrupt(
+            f"after {len(outcomes)} of {len(chosen)} targets; {selected}"
+        ) from None
     return ConjectureReport(conjecture, tuple(outcomes), plan.description)
 
 
@@ -774,20 +778,20 @@ def _chosen(
     if not isinstance(targets, Iterable):
         drawn = (f for f in TargetFamily(seed=plan.seed) if admits(f, plan.steps))
         return tuple(itertools.islice(drawn, whole_number("targets", targets)))
-    found = tuple(read_target(f, argument="targets") for f in targets)
-    if not found:
+    result = tuple(read_target(f, argument="targets") for f in targets)
+    if not result:
         raise ParameterError("targets must hold at least one target, or be their number")
-    for f in found:
+    for f in result:
         if f.expansion.degree < 1:
             raise AssumptionError(f"target {f.name!r} is constant: there is nothing to learn")
-    return found
+    return result
 
 
 def predicted_chain(f: Target, steps: int) -> tuple[Subspace, ...]:
     """Return U_1, …, U_T; the last of a shorter staircase is repeated."""
-    found = staircase(f, 1, max_steps=steps).subspaces[1 : steps + 1]
-    last = found[-1] if found else Subspace.zero(f.dimension)
-    return (*found, *(last for _ in range(steps - len(found))))
+    result = staircase(f, 1, max_steps=steps).subspaces[1 : steps + 1]
+    last = result[-1] if result else Subspace.zero(f.dimension)
+    return (*result, *(last for _ in range(steps - len(result))))
 
 
 # ------------------------------------------------------------------ conjecture 1
@@ -817,7 +821,7 @@ def learned_directions(f: Target, plan: Plan) -> TargetOutcome:
 def rank_figures(f: Target, chain: Sequence[Subspace]) -> list[Figure]:
     """Hold dimensions against the ranks that networks on the population loss have for certain."""
     try:
-        found = population_ranks(f, len(chain))
+        result = population_ranks(f, len(chain))
     except ParameterError:
         # Exponential neurons explode on a steep target, or after many steps.
         seen = [(0, float(f.dimension), Outcome.UNDECIDED)] * len(chain)
@@ -825,7 +829,7 @@ def rank_figures(f: Target, chain: Sequence[Subspace]) -> list[Figure]:
         seen = [
             (rank, left, Outcome.AGREES if rank == learned.dimension else Outcome.DISAGREES)
             for rank, left, learned in zip(
-                found.ranks[1:], found.remainders[1:], chain, strict=True
+                result.ranks[1:], result.remainders[1:], chain, strict=True
             )
         ]
     return [

@@ -10,8 +10,6 @@ the mean and more where few neurons are compared: all three are measured. By a s
 nothing is in common, and the weights themselves have to stand out of :math:`O(d^{-1/2})`. Only
 growing d decides; one size gives a verdict that is as good as its sizes.
 
-Networks of finite size after giant steps, and what their rows have along directions.
-
 A network is measured before its first step and after each: rows inside the target's coordinates,
 updates, and what neurons with equal readout and bias share of these, with noise floors from
 directions on which the target does not depend; see :mod:`giantstep.numeric.networks.directions`.
@@ -248,16 +246,16 @@ def take_giant_steps(
     measure = {"neurons": last, "directions": range(last + 1)}
     if readout is not None:
         measure["errors"] = last
-    found = simulate(
+    result = simulate(
         network, measure, readout=readout, seeds=seeds, seed=seed, workers=workers,
         executor=executor, progress=progress, store=store, description=description,
     )  # fmt: skip
     fitted = {
-        name: found.values.get(name, np.zeros(len(found.completed))).reshape(-1)
+        name: result.values.get(name, np.zeros(len(result.completed))).reshape(-1)
         for name in ("test_error", "ridge")
     }
-    values = {name: (found.values | fitted)[name] for name in QUANTITIES}
-    return GiantStepsResult(values, found.completed, found.interrupted)
+    values = {name: (result.values | fitted)[name] for name in QUANTITIES}
+    return GiantStepsResult(values, result.completed, result.interrupted)
 
 
 def _singular_values(grams: Array) -> Array:
@@ -401,13 +399,13 @@ def adapted_basis(
     >>> [(v.name, v.step) for v in adapted_basis(chain, Subspace.whole(3))]
     [('(1, 1, 0)', 1), ('(1, -1, 0)', 2), ('e3', None)]
     """
-    found: list[Direction] = []
+    result: list[Direction] = []
     known = Subspace.zero(relevant.ambient_dimension)
 
     def add(space: Subspace, step: int | None, *, certain: bool = True) -> None:
         nonlocal known
         new = space.intersection(known.orthogonal_complement())
-        found.extend(_orthonormal(new, step, certain))
+        result.extend(_orthonormal(new, step, certain))
         known = known + space
 
     for step, space in enumerate(chain, start=1):
@@ -415,21 +413,21 @@ def adapted_basis(
             add(known + space.intersection(certain), step)
         add(space, step, certain=certain is None)
     add(relevant, None)
-    return tuple(found)
+    return tuple(result)
 
 
 def _orthonormal(space: Subspace, step: int | None, certain: bool) -> list[Direction]:
-    found: list[Direction] = []
+    result: list[Direction] = []
     for exact, row in zip(space.basis, space.numeric(), strict=True):
         vector = np.array(row)
         for _ in range(2):  # Once more: the first pass may cancel digits.
-            for other in found:
+            for other in result:
                 vector = vector - np.dot(other.vector, vector) * np.array(other.vector)
         unchanged = np.linalg.norm(vector - row) <= _PARALLEL * np.linalg.norm(row)
         vector = vector / np.linalg.norm(vector)
         name = vector_text(exact) if unchanged else _numeric_name(vector)
-        found.append(Direction(name, tuple(vector.tolist()), step, certain))
-    return found
+        result.append(Direction(name, tuple(vector.tolist()), step, certain))
+    return result
 
 
 def _numeric_name(vector: Array) -> str:
@@ -457,10 +455,10 @@ def learned_directions(
     signal = _squares(result, rows, "shared") if shared else weights
     noise = _noise(result, rows, shared, "weights")
     clear = signal.mean(axis=0) > ((CLEAR if shared else CLEAR_WEIGHTS) * noise) ** 2
-    found = []
+    answer = []
     for step in range(1, weights.shape[1]):
         for k, direction in enumerate(directions):
-            found.append(
+            answer.append(
                 LearnedDirection(
                     step=step,
                     direction=direction,
@@ -472,7 +470,7 @@ def learned_directions(
                     verdict=Verdict.LEARNED if clear[step, k] else Verdict.NOT_SEEN,
                 )
             )
-    return tuple(found)
+    return tuple(answer)
 
 
 def _predicted(direction: Direction, step: int) -> bool | None:
@@ -497,7 +495,7 @@ def step_spectra(
     """
     rows = np.array([direction.vector for direction in directions])
     part = "shared" if shared else "updates"
-    found = []
+    answer = []
     for step in range(1, result.overlaps.shape[1]):
         new = [v.step is None or v.step > step for v in directions]
         outside: tuple[float, ...] = ()
@@ -505,7 +503,7 @@ def step_spectra(
         if any(new):
             outside = _at(result.singular_values(rows[new], part), step)
             noise = float(_noise(result, rows, shared, part)[step, new].max())
-        found.append(
+        answer.append(
             StepSpectrum(
                 step,
                 _at(result.singular_values(rows), step),
@@ -514,7 +512,7 @@ def step_spectra(
                 noise,
             )
         )
-    return tuple(found)
+    return tuple(answer)
 
 
 def mean_over_networks(values: Array) -> Estimate:

@@ -19,21 +19,11 @@ where μ_2 and the mean of f are not zero, or μ_k = 0 ≠ μ_{k+2} for a tensor
 Thresholds are theorems of Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270: for
 :math:`\ell = 1`, and for :math:`f = \sum_k \sigma^*_k(\langle w_k^*, x\rangle)` with orthonormal
 :math:`w_k^*`. Constants, other targets of higher order, and students that miss the leap index are
-derived here from the gradient expansion (:mod:`giantstep.symbolic.targets.stein`).
-
-One giant step in numbers: symbols of its formulas, weighing of neurons, finite sizes.
-
-The step of a neuron is s = η a times the prefactor of the network: with
-:math:`\hat f = \frac1p\sum_i a_i\sigma(\langle w_i, x\rangle)` and readouts of order 1 it is η a/p.
-Only this product enters, so other prefactors are other scales of the learning rate η.
-
-Spike, part along w and noise of one giant step: their sizes, exact in d, n and the step s.
-
-All sizes are those of the gradient of one neuron of unit norm, with :math:`\ell` the order of its
-spike: the spike, :math:`d^{-(\ell-1)/2}` times a function of the overlaps :math:`u = \sqrt d\,w`,
-the part along w, and noise of mean square :math:`\frac dn(\mathbb{E}f^2+\Delta)\,
-\mathbb{E}\,\sigma'^2`. Means over neurons are over the unit sphere, exact in d; what is left out of
-the gradient and of the noise changes them by relative corrections of order 1/d.
+derived here from the gradient expansion (:mod:`giantstep.symbolic.targets.stein`). Only the product
+s = η a/p enters, so other prefactors of the network are other scales of the learning rate η. Sizes
+of the spike, the part along w and the noise are exact in d, n and s, and so are their means over
+neurons on the unit sphere; what is left out of the gradient and of the noise changes them by
+relative corrections of order 1/d.
 """
 
 from __future__ import annotations
@@ -76,7 +66,7 @@ from ...symbolic.targets.subspaces import Subspace
 from ...symbolic.targets.target import Target, target as read_target
 from ..first_gradient.first_step import first_step
 from ..readable import readable
-from ..spiked_random_features.mapping import alpha0, noise as label_noise
+from ..symbols import alpha0, noise as label_noise
 
 WIDTH = sp.Symbol("p", positive=True)
 """The number of neurons p in step sizes."""
@@ -177,11 +167,11 @@ def step_values(
     rule[STEP] = sp.Float(s, 17)
 
     def number(expr: sp.Expr) -> float:
-        found = expr.subs(rule).evalf(17)
-        if not found.is_number:
-            names = ", ".join(sorted(map(str, found.free_symbols)))
+        result = expr.subs(rule).evalf(17)
+        if not result.is_number:
+            names = ", ".join(sorted(map(str, result.free_symbols)))
             raise ParameterError(f"noise_variance holds {names}; give it as a number")
-        return float(found)
+        return float(result)
 
     return GiantStepValues(
         step=s,
@@ -199,12 +189,12 @@ def step_values(
 def prefactor_of(value: Prefactor | str) -> Prefactor:
     """Return the weighing of a name or a value."""
     names = {**Prefactor.__members__, **{member.value: member for member in Prefactor}}
-    found = names.get(value) if isinstance(value, str) else None
-    if found is None:
+    result = names.get(value) if isinstance(value, str) else None
+    if result is None:
         known = "; ".join(f"{name} ({member.value})" for name, member in names.items()
                           if name == member.name)  # fmt: skip
         raise ParameterError(f"prefactor must be one of {known}, got {value!r}")
-    return found
+    return result
 
 
 class StepSizes:
@@ -595,10 +585,10 @@ class GiantStep(StepSizes, Page, Typeset, WritesJson):
         vanish = f"{orders} of {self.student} vanish{'' if len(self.unseen) > 1 else 'es'}"
         if self.order is not None:
             return f"{vanish}: the step sees order {self.order} first"
-        found = f"{vanish}: one giant step learns nothing of {self.target}"
+        result = f"{vanish}: one giant step learns nothing of {self.target}"
         if self.basis.startswith("undetermined"):
-            return f"{found}, {self.basis}"
-        return f"{found}, from any number of samples"
+            return f"{result}, {self.basis}"
+        return f"{result}, from any number of samples"
 
     def page(self) -> Iterable[Block]:
         """Return the statements as a table with their remarks below."""
@@ -838,10 +828,10 @@ def statements(step: GiantStep) -> tuple[Statement, ...]:
     """Return what holds of a step, the most important first; nothing if nothing is learned."""
     if step.order is None:
         return ()
-    found = [*_thresholds(step), *_spike(step), *_sizes(step)]
+    result = [*_thresholds(step), *_spike(step), *_sizes(step)]
     if step.order == 1:
-        found += _rank_one(step)
-    return tuple(found)
+        result += _rank_one(step)
+    return tuple(result)
 
 
 def _thresholds(step: GiantStep) -> list[Statement]:
@@ -886,7 +876,7 @@ def _thresholds(step: GiantStep) -> list[Statement]:
 
 def _spike(step: GiantStep) -> list[Statement]:
     order, constants = step.order or 0, step.ridge_constants
-    found = [
+    result = [
         Statement(
             "spike of a neuron", _shown(step.leading_vector, readable(_letters(order))),
             sp.latex(step.leading_vector.T), Standing.DERIVED_HERE, _EXPANSION,
@@ -897,14 +887,14 @@ def _spike(step: GiantStep) -> list[Statement]:
     # Of order 1 the spike itself is constant.
     if constants is not None and order > 1:
         power = "w_k" if order == 2 else f"w_k^{order - 1}"
-        found.append(
+        result.append(
             Statement(
                 "by direction", _shown(sp.Matrix(constants), f"μ_{order} μ*_{order}/{order - 1}!"),
                 ",\\ ".join(map(sp.latex, constants)), Standing.DERIVED_HERE, _EXPANSION,
                 f"the component k of the spike is this times {power}",
             )
         )  # fmt: skip
-    return found
+    return result
 
 
 def _sizes(step: GiantStep) -> list[Statement]:

@@ -17,14 +17,11 @@ coefficients of one and the same size. Neither misses a degree at any length of 
 
 Neurons start as paired unit vectors without any part in the relevant space, the limit of many
 dimensions, and otherwise orthogonal; nothing else is a limit: this is the training of a network of
-p neurons on the population loss. Here it runs in floating point, for the sizes of overlaps;
-ranks are proven. Derived here from Stein's lemma (:mod:`.symbolic.targets.stein`).
-
-Ranks that giant steps reach on the population loss: a check of staircases that knows none.
-
-A network of exponential neurons is trained by :mod:`.population_dynamics`, with all numbers in
-intervals, and the rank of the overlaps of its neurons with the relevant space is bounded from below
-by elimination. By Conjecture 1 of Dandi et al. (arXiv 2305.18270) it is dim U_t after t steps.
+p neurons on the population loss. In floating point it gives the sizes of overlaps. With exponential
+neurons and all numbers in intervals the rank of the overlaps with the relevant space is bounded
+from below by elimination, a check of staircases that knows none: by Conjecture 1 of Dandi et al.
+(arXiv 2305.18270) it is dim U_t after t steps. Derived here from Stein's lemma
+(:mod:`.symbolic.targets.stein`).
 """
 
 from __future__ import annotations

@@ -9,15 +9,13 @@ degrees up to :math:`\kappa = \min(\kappa_1, \kappa_2)`:
 
 U is that of the staircase with all orders up to :math:`\kappa_1`; after one step the sum of the
 ranges of the Hermite tensors :math:`C_1, \dots, C_{\lfloor\kappa_1\rfloor}`. Parts of this are
-theorems, parts conjectures and parts extrapolations; each prediction says which.
+theorems, parts conjectures and parts extrapolations; each prediction says which covers the case at
+hand, and what has to be known beside it.
 
 Sources: Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270 (learned subspaces; lower
 bound for p = O(1); Conjectures 1 and 3; the five regimes of their example); Mei, Misiakiewicz and
 Montanari, Appl. Comput. Harmon. Anal. 59 (2022), and Ghorbani, Mei, Misiakiewicz and Montanari,
 Ann. Statist. 49 (2021), for U = {0}, random features.
-
-For both parts it is decided which theorem, conjecture or extrapolation covers the case at hand, and
-what has to be known beside it. See :mod:`.regimes` for the statements and the sources.
 """
 
 from __future__ import annotations
@@ -75,12 +73,12 @@ def learned_subspace(f: Target, order: int, steps: int, mask: DegreeMask) -> tup
     """Return the subspace after T steps of orders ≤ κ1, and whether it was decided."""
     subspace, decided = Subspace.zero(f.dimension), True
     for t in range(1, steps + 1 if order else 0):
-        found = spans_of(f, mask, step=min(t, 2)).grow(subspace, order)
-        decided = decided and found.decided
+        result = spans_of(f, mask, step=min(t, 2)).grow(subspace, order)
+        decided = decided and result.decided
         # What a student sees differs between the first step and later ones only.
-        if t > 1 and found.subspace == subspace:
+        if t > 1 and result.subspace == subspace:
             break
-        subspace = found.subspace
+        subspace = result.subspace
     return subspace, decided or subspace.is_whole
 
 

@@ -4,14 +4,10 @@ r"""Networks of finite size that take giant steps, beside the staircase that pre
 unit sphere at the start, neurons in pairs of opposite readout, n = C d^κ fresh samples for each
 step of the first layer, learning rate :math:`\eta = s\,p\,d^{(\kappa-1)/2}` (Dandi, Krzakala,
 Loureiro, Pesce, Stephan, arXiv 2305.18270; with the prefactor 1/p as here). What is measured is
-stated in :mod:`.learned_directions`.
-
-Everything that can be refused is refused here, before the networks are trained.
-
-Figures of giant steps: neurons in a plane of the target, and singular values against noise.
-
-As the figure of Dandi, Krzakala, Loureiro, Pesce, Stephan (arXiv 2305.18270) in which neurons climb
-the stairs: one panel for each time, each neuron a point, and what the theory predicts behind them.
+stated in :mod:`.learned_directions`. Everything that can be refused is refused before the networks
+are trained. Figures show neurons as points in a plane of the target, one panel for each time, with
+what the theory predicts behind them, as the figure of the same paper in which neurons climb the
+stairs; and singular values against noise.
 """
 
 from __future__ import annotations
@@ -526,9 +522,9 @@ class SimulatedGiantSteps(Page, WritesJson):
         path : path-like
             With suffix .npz.
         """
-        found = Path(path)
-        if found.suffix != ".npz":
-            raise ParameterError(f"path must end in .npz, got {found.name!r}")
+        result = Path(path)
+        if result.suffix != ".npz":
+            raise ParameterError(f"path must end in .npz, got {result.name!r}")
         header = {
             "format": _FORMAT,
             "settings": asdict(self.settings),
@@ -540,9 +536,9 @@ class SimulatedGiantSteps(Page, WritesJson):
             "interrupted": self.result.interrupted,
         }
         arrays: dict[str, Any] = dict(self.result.values)
-        with replacing(found) as temporary, temporary.open("xb") as file:
+        with replacing(result) as temporary, temporary.open("xb") as file:
             np.savez(file, header=np.array(json.dumps(header)), **arrays)
-        return found
+        return result
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -1002,9 +998,9 @@ def _draw_prediction(
 def _draw_neurons(axes: Any, found: SimulatedGiantSteps, points: Array) -> None:
     signs = np.where(found.result.readout > 0, 1, -1).reshape(-1)
     flat = points.reshape(-1, 2)
-    kept = slice(None, None, -(-len(flat) // _MOST_POINTS))
+    selected = slice(None, None, -(-len(flat) // _MOST_POINTS))
     for sign, colour in ((1, BLUE), (-1, VERMILLION)):
-        x, y = flat[kept][signs[kept] == sign].T
+        x, y = flat[selected][signs[selected] == sign].T
         axes.plot(x, y, ls="", marker=".", ms=4.5, mew=0, color=colour, alpha=0.6, zorder=3)
     for side in ("top", "right"):
         axes.spines[side].set_visible(True)

@@ -21,6 +21,8 @@ _MLHD = "Moniri, Lee, Hassani, Dobriban, arXiv 2310.07891"
 
 _DEGREE, _EXPONENT = sp.symbols("k s", positive=True)
 _CRITICAL = physics.window_edge(_DEGREE)
+_COEFFICIENT, _LENGTH = sp.symbols("mu_k theta", real=True)
+_STRENGTH = _COEFFICIENT**2 * _LENGTH ** (2 * _DEGREE) * physics.width ** (1 - _DEGREE)
 
 declare_claim(
     "nonlinear-windows",
@@ -28,12 +30,12 @@ declare_claim(
     statement=(
         r"At width $N$ a step adds, beside the linear spike, one spike $\kappa^k$ for each Hermite "
         r"coefficient $\mu_k$ of the student, $\kappa$ the projection on the step's direction, of "
-        r"squared strength $a_k^2 = \mu_k^2\theta^{2k}/N^{k-1}$ if the student has the lower "
-        r"degrees of the same parity. It is finite for $\eta \asymp N^s$ with «exponent»."
+        r"squared strength $a_k^2 = «strength»$ if the student has the lower degrees of the same "
+        r"parity. It is finite for $\eta \asymp N^s$ with $«exponent»$."
     ),
     source=f"{_MLHD}, for steps inside of a window; strengths derived here",
     status=Status.THEOREM,
-    formulas={"exponent": sp.Eq(_EXPONENT, _CRITICAL)},
+    formulas={"exponent": sp.Eq(_EXPONENT, _CRITICAL), "strength": _STRENGTH},
 )
 
 
@@ -43,28 +45,33 @@ def strengths() -> Finding:
     results = {}
     for k in range(1, 7):
         degrees = [j for j in range(k + 1) if (k - j) % 2 == 0]
-        found = physics.spike_strength(k, degrees)
-        wanted = (
-            physics.student_coefficient(k) ** 2
-            * physics.spike_length() ** (2 * k)
-            * physics.width ** (1 - k)
-        )
-        results[f"strength of degree {k}"] = cancels(found**2 - wanted**2)
-        at_exponent = found.subs(step_size, physics.width ** _CRITICAL.subs(_DEGREE, k))
+        result = physics.spike_strength(k, degrees)
+        wanted = _STRENGTH.subs({
+            _COEFFICIENT: physics.student_coefficient(k), _LENGTH: physics.spike_length(),
+            _DEGREE: k,
+        })  # fmt: skip
+        results[f"strength of degree {k}"] = cancels(result**2 - wanted**2)
+        at_exponent = result.subs(step_size, physics.width ** _CRITICAL.subs(_DEGREE, k))
         results[f"exponent of degree {k}"] = not sp.powsimp(at_exponent).has(physics.width)
     return identities_hold(results, "degrees 1 to 6")
 
+
+_SHOWN, _COSINE = sp.symbols("mu_k^* gamma", real=True)
+_ENERGY = (_SHOWN * _COSINE**_DEGREE) ** 2 / sp.factorial(_DEGREE)
+_BULK = physics.Bulk(*sp.symbols("w tau w_1 tau_1", real=True))
+_SHARE = sp.factor(physics.remaining_fraction(_BULK, sp.Symbol("nu", positive=True)))
 
 declare_claim(
     "nonlinear-rungs",
     title="The risk falls in steps, by what each degree shows of the teacher",
     statement=(
-        r"Strictly inside of the window in which the degrees up to $\ell$ are free, the risk is "
-        r"that of plain random features whose teacher lacks its projection on "
-        r"$1, \kappa, \dots, \kappa^\ell$: $R(\ell - 1) - R(\ell) = E_\ell/D$ with "
-        r"$E_\ell = (\mu_\ell^*\gamma^\ell)^2/\ell!$. At the edge of a window the share "
-        r"$\Lambda(a^2) = (1 + a^2(\tau + \nu\tau'))/(1 + a^2\tau)^2$ of it stays bias."
+        r"Strictly inside of the window in which the degrees up to $k$ are free, the risk is that "
+        r"of plain random features whose teacher lacks its projection on "
+        r"$1, \kappa, \dots, \kappa^k$: $R(k - 1) - R(k) = E_k/D$ with $E_k = «energy»$. At the "
+        r"edge of a window, where the squared strength is $a$, the share $\Lambda(a) = «share»$ of "
+        r"it stays bias, $\tau_1 = d\tau/d\nu$."
     ),
+    formulas={"energy": _ENERGY, "share": _SHARE},
     source=f"{_MLHD}, for $\\ell \\le 2$; in general, and edges, derived here",
     status=Status.DERIVED_HERE,
 )
@@ -75,9 +82,7 @@ declare_claim(
 )
 def rungs() -> Finding:
     """Limits of Λ and of the linear theory, and energies of clean families."""
-    bulk = physics.Bulk(*sp.symbols("w tau w' tau'", real=True))
-    nu, length = sp.symbols("nu t", positive=True)
-    share = physics.remaining_fraction(bulk, nu)
+    length, share = sp.Symbol("t", positive=True), _SHARE
     results = {
         "no strength leaves all": share.subs(physics.strength, 0) == 1,
         "a large strength leaves nothing": sp.limit(share, physics.strength, sp.oo) == 0,
@@ -94,7 +99,9 @@ def rungs() -> Finding:
     )
     for k in (2, 3, 4):
         energy = physics.shown_energy(k, range(k + 1))
-        wanted = (physics.teacher_coefficient(k) * physics.alignment() ** k) ** 2 / sp.factorial(k)
+        wanted = _ENERGY.subs(
+            {_SHOWN: physics.teacher_coefficient(k), _COSINE: physics.alignment(), _DEGREE: k}
+        )
         results[f"energy of degree {k}"] = cancels(energy - wanted)
     return identities_hold(results, "Λ, the first rung and energies to degree 4")
 
@@ -130,8 +137,8 @@ def one_spike() -> Finding:
     spike = Spike(gamma**2 * length, (1 - gamma**2) * length)
     response = SignalResponse(g, sp.S.Zero, h, sp.S.Zero, sp.S.Zero)
     left = teacher_linear**2 * response.unexplained(spike)
-    found = teacher_linear**2 - across - spikes.explained(v)
-    return identities_hold({"unexplained part": cancels(found - left)}, "one spike")
+    result = teacher_linear**2 - across - spikes.explained(v)
+    return identities_hold({"unexplained part": cancels(result - left)}, "one spike")
 
 
 _SHORT = 0.02
@@ -215,10 +222,10 @@ def networks(*, progress: bool = False) -> Finding:
         )
         model = step.at_width(300)
         limit = model.solve(ridge=paper_ridge(0.05), form="letters").risk
-        found = model.simulate(
+        result = model.simulate(
             ridge=paper_ridge(0.05), seeds=_SEEDS, seed=231007891, progress=progress
         )
-        mean, error = found.mean().item(), found.standard_error().item()
+        mean, error = result.mean().item(), result.standard_error().item()
         scores[f"step size {size:g}"] = (mean - limit) / error
         means[f"step size {size:g}"] = [mean, error, limit]
     worst = max(map(abs, scores.values()))

@@ -50,8 +50,8 @@ class MeanFeatures:
 
     @cached_property
     def _smoothed(self) -> Smoothed:
-        found = activation(self.student)
-        return Smoothed(elementwise(found), tuple(sorted(float(k) for k in found.kinks)))
+        result = activation(self.student)
+        return Smoothed(elementwise(result), tuple(sorted(float(k) for k in result.kinks)))
 
     @cached_property
     def _readout(self) -> tuple[Array, Array]:
@@ -63,9 +63,9 @@ class MeanFeatures:
     @cached_property
     def _teacher(self) -> Array:
         """Coefficients of the teacher in orthonormal Hermite polynomials, the mean left out."""
-        found = activation(self.teacher)
-        function = elementwise(found)
-        inner = [k for k in sorted(float(k) for k in found.kinks) if abs(k) < REACH]
+        result = activation(self.teacher)
+        function = elementwise(result)
+        inner = [k for k in sorted(float(k) for k in result.kinks) if abs(k) < REACH]
         edges = np.unique([*np.arange(-math.ceil(REACH), math.ceil(REACH) + 1.0), *inner])
         scale = float(np.abs(function(np.linspace(-3.0, 3.0, 61))).max())
         nodes, weights = legendre_panels(resolved_panels(function, edges, scale))
@@ -113,7 +113,7 @@ class MeanFeatures:
         effective_ridge, label_square, noise, small, width, alignment : float
         """
         gram, labels = self.gram(small, width), self.labels(alignment)
-        found = []
+        result = []
         for order in ORDERS:
             size = order + 2
             overlaps = np.eye(size)
@@ -121,13 +121,13 @@ class MeanFeatures:
             overlaps[0, 2] = overlaps[2, 0] = 1.0  # κ itself is the polynomial of degree one
             spikes = bulk.spikes(gram[: size - 1, : size - 1], overlaps, labels[:size], _blocks)
             v = np.linalg.solve(np.eye(size) + overlaps @ spikes.resolvent, spikes.labels)
-            found.append(
+            result.append(
                 physics.ErrorsOfSpikes.of(
                     readout, effective_ridge, label_square, noise,
                     outside[0] + spikes.explained(v), outside[1] + spikes.derivative(v),
                 )
             )  # fmt: skip
-        last, before = found[-1], found[-2]
+        last, before = result[-1], result[-2]
         rounding = 64 * np.finfo(float).eps * label_square / readout.derivative
         error = abs(last.risk - before.risk) + rounding
         return float(last.risk), float(last.training_error), float(error)
@@ -140,6 +140,6 @@ def _orthonormal(points: Array, order: int) -> Array:
 
 
 def _blocks(number: float, matrix: Array) -> Array:
-    found = np.zeros((len(matrix) + 1, len(matrix) + 1))
-    found[0, 0], found[1:, 1:] = number, matrix
-    return found
+    result = np.zeros((len(matrix) + 1, len(matrix) + 1))
+    result[0, 0], result[1:, 1:] = number, matrix
+    return result

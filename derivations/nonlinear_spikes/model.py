@@ -33,11 +33,13 @@ from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
+from ..kernels.certified import enclosed_parameter
 from ..kernels.kernel import Kernel
 from ..kernels.precise import exact_number
 from ..networks import SimulatedNetworks, simulate
 from ..one_gradient_step.kernel_equations import kappa, place
 from ..one_gradient_step.kernel_spectrum import curve_of
+from ..one_gradient_step.model import OneGradientStep
 from ..one_gradient_step.risk import (
     RiskDerivation,
     exact_parameters,
@@ -50,6 +52,7 @@ from ..one_gradient_step.risk import (
 from ..one_gradient_step.symbols import IDENTIFIERS, alpha, beta, linear
 from ..penalties import given_penalty, one_penalty, readout_penalty
 from ..sensitivities import Directions, HasSensitivities
+from ..spiked_random_features.vocabulary.model import VocabularyFeatures
 from . import physics
 from .mean_features import MeanFeatures
 from .over_steps import RiskOverSteps, risk_over_steps
@@ -219,8 +222,6 @@ class DegreeSpikes(Result):
         MissingDependencyError
             Without matplotlib.
         """
-        from ..one_gradient_step.model import OneGradientStep
-
         kernel = OneGradientStep.from_json(self.step).conjugate_kernel(trained=False)
         axes = kernel.plot(ax=ax)
         axes.set_title("outliers of single degrees")
@@ -299,16 +300,16 @@ class StepAtWidth(HasSensitivities):
         given = self.degrees
         if isinstance(given, str) or not isinstance(given, Sequence) or not len(given):
             raise ParameterError(f"degrees must be whole numbers, such as [1, 3], got {given!r}")
-        found = sorted({whole_number("degrees", k, minimum=0, maximum=MOST_DEGREE) for k in given})
-        for k in found:
+        result = sorted({whole_number("degrees", k, minimum=0, maximum=MOST_DEGREE) for k in given})
+        for k in result:
             if k not in known:
                 raise ParameterError(
                     f"degrees: the student {self.step.student!r} has no coefficient of degree "
                     f"{k}; it has {', '.join(map(str, known))}"
                 )
-        if 1 not in found:
+        if 1 not in result:
             raise ParameterError("degrees must hold 1, the linear spike")
-        return tuple(found)
+        return tuple(result)
 
     def _check_letters(self) -> None:
         if self.letters is None:
@@ -356,14 +357,14 @@ class StepAtWidth(HasSensitivities):
     def kernel(self) -> Kernel:
         """Return the kernel of the form of powers, with the parameters of the model as defaults."""
         assert self.degrees is not None
-        found = _derivation(self.step.cache, tuple(self.degrees), self._normal)
+        result = _derivation(self.step.cache, tuple(self.degrees), self._normal)
         return replace(
             risk_kernel(self.step),
-            name=found.name,
-            title=found.title,
-            code=found.code,
-            domains={**found.domains, "width": "positive"},
-            labels=found.labels,
+            name=result.name,
+            title=result.title,
+            code=result.code,
+            domains={**result.domains, "width": "positive"},
+            labels=result.labels,
             make=partial(_lowered, tuple(self.degrees), self._normal),
             defaults=self._parameters(),
             exact_defaults=partial(_exact_defaults, self),
@@ -371,11 +372,11 @@ class StepAtWidth(HasSensitivities):
         )
 
     def _parameters(self) -> dict[str, float]:
-        found = {**model_parameters(self.step), "width": float(self.width)}
+        result = {**model_parameters(self.step), "width": float(self.width)}
         for layer, texts in self._coefficients.items():
-            found |= {f"{layer}_{k}": float(text) for k, text in enumerate(texts) if k != 1}
-        found |= self._moments()
-        return {name: found[name] for name in self._wanted if name in found}
+            result |= {f"{layer}_{k}": float(text) for k, text in enumerate(texts) if k != 1}
+        result |= self._moments()
+        return {name: result[name] for name in self._wanted if name in result}
 
     def _moments(self) -> dict[str, float]:
         if self.letters is None or self.fractions is None:
@@ -529,7 +530,7 @@ class StepAtWidth(HasSensitivities):
     def _by_operator(self, solution: Any) -> tuple[float, float, float]:
         """Return risk, training error and the estimated error of the operator form."""
         at = {name: float(solution[name]) for name in solution.values}
-        found = solution.parameters
+        result = solution.parameters
         return self._operator.risk(
             _Readout(at["shrinkage"], at["ridge_derivative"]),
             physics.Bulk(
@@ -537,10 +538,10 @@ class StepAtWidth(HasSensitivities):
             ),
             (at["outside"], at["outside_slope"]),
             effective_ridge=at["effective_ridge"],
-            label_square=self.step.teacher_moments.square + found["noise_variance"],
-            noise=found["noise_variance"],
-            small=at["spike_length"] / math.sqrt(found["width"]),
-            width=found["width"],
+            label_square=self.step.teacher_moments.square + result["noise_variance"],
+            noise=result["noise_variance"],
+            small=at["spike_length"] / math.sqrt(result["width"]),
+            width=result["width"],
             alignment=at["alignment"],
         )
 
@@ -627,8 +628,6 @@ class StepAtWidth(HasSensitivities):
         AssumptionError
             If the step size is zero.
         """
-        from ..spiked_random_features.vocabulary.model import VocabularyFeatures
-
         if not self.step.effective_step_size:
             raise AssumptionError("without a step there are no letters; use OneGradientStep")
         options: dict[str, Any] = {
@@ -663,17 +662,17 @@ class StepAtWidth(HasSensitivities):
             If N/β, the dimension, is far from a whole number.
         """
         dimension = sample_count("width / beta", self.width / self.step.beta, 1)
-        found = self.step.network(dimension)
+        result = self.step.network(dimension)
         # Features keep the student's mean.
         function = elementwise(activation(self.step.student))
         readout: Any = "gaussian" if self.letters is None else self.letters
         return replace(
-            found,
+            result,
             student=function,
             student_derivative=function.slopes,
             readout=readout,
             fractions=self.fractions,
-            description=f"{found.description} at a width",
+            description=f"{result.description} at a width",
         )
 
     @one_penalty
@@ -752,11 +751,11 @@ class StepAtWidth(HasSensitivities):
         )
 
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
-        found = self.step._curve_attributes(columns)
+        result = self.step._curve_attributes(columns)
         if "width" not in columns:
-            found["width"] = self.width
+            result["width"] = self.width
         return {
-            **found,
+            **result,
             "model": self.to_json(),
             "left_out_per_small": self.left_out_per_small,
             "trusted": TRUSTED,
@@ -774,8 +773,8 @@ class StepAtWidth(HasSensitivities):
         )  # fmt: skip
 
     def _directions(self, *, exact: bool) -> Directions:
-        found = self.step._directions(exact=exact)
-        return Directions({**found.moving, "width": {"width": 1}}, found.excluded)
+        result = self.step._directions(exact=exact)
+        return Directions({**result.moving, "width": {"width": 1}}, result.excluded)
 
     def _named(self, kernel: Kernel) -> Mapping[str, str]:
         names = [name for name in self._names().outputs if name != "risk_operator"]
@@ -801,11 +800,9 @@ class StepAtWidth(HasSensitivities):
         ParameterError
             If the text is not such a model.
         """
-        from ..one_gradient_step.model import OneGradientStep
-
-        found = from_json(_MODEL, text)
+        result = from_json(_MODEL, text)
         try:
-            return cls(step=OneGradientStep(**found.pop("step")), **found)
+            return cls(step=OneGradientStep(**result.pop("step")), **result)
         except (KeyError, TypeError) as error:
             raise ParameterError(f"text is not a model written by to_json: {error}") from None
 
@@ -817,6 +814,30 @@ class StepAtWidth(HasSensitivities):
         rows = [("step", str(self.step)), ("width", str(self.width))]
         rows.append(("degrees", ", ".join(map(str, self.degrees or ()))))
         return as_html([Table(rows)])
+
+
+def at_width(
+    model: OneGradientStep,
+    width: int,
+    *,
+    degrees: Sequence[int] | None = None,
+    letters: Sequence[float] | None = None,
+    fractions: Sequence[float] | None = None,
+) -> StepAtWidth:
+    """Return the model at a finite number of neurons, where a step shows higher degrees, too.
+
+    Parameters
+    ----------
+    width, degrees, letters, fractions
+        As for :class:`StepAtWidth`.
+
+    Examples
+    --------
+    >>> step = OneGradientStep("erf", "erf", alpha=4, beta=1.5, step_size=4)
+    >>> step.at_width(600).degrees
+    (1, 3, 5)
+    """
+    return StepAtWidth(model, width, degrees, letters, fractions)
 
 
 @dataclass(frozen=True)
@@ -831,10 +852,10 @@ def _solved_rows(model: StepAtWidth, columns: Columns, *, rtol: float) -> BatchS
     """Return all outputs at many points."""
     own = {name: values for name, values in columns.items() if name != "width"}
     kernel = model.kernel()
-    found, _ = kernel_columns(model.step, own)
+    result, _ = kernel_columns(model.step, own)
     n = len(next(iter(columns.values())))
     known = {name: np.full(n, value) for name, value in kernel.defaults.items()}
-    table = {**known, **{k: v for k, v in found.items() if k in kernel.parameters}}
+    table = {**known, **{k: v for k, v in result.items() if k in kernel.parameters}}
     table["width"] = np.broadcast_to(np.asarray(columns.get("width", known["width"]), float), (n,))
     rows = np.stack([table[name] for name in kernel.parameters], axis=1)
     batch = kernel.job(None, None, rtol, n)(rows)
@@ -878,9 +899,9 @@ def _coefficient_texts(name: str, most: int) -> list[str]:
 @lru_cache(maxsize=64)
 def _exact_coefficients(name: str, most: int) -> tuple[sp.Expr, ...]:
     """Hermite coefficients, zeros decided exactly."""
-    found = hermite_coefficients(name, most)
+    result = hermite_coefficients(name, most)
     return tuple(
-        sp.S.Zero if is_exactly_zero(found[k], f"coefficient {k} of {name}") else found[k]
+        sp.S.Zero if is_exactly_zero(result[k], f"coefficient {k} of {name}") else result[k]
         for k in range(most + 1)
     )
 
@@ -896,28 +917,26 @@ def _lowered(degrees: tuple[int, ...], normal: bool) -> LoweredSystem:
 
 
 def _exact_defaults(model: StepAtWidth, ctx: Any) -> dict[str, Any]:
-    found = {name: ctx.mpf(repr(value)) for name, value in model._parameters().items()}
-    found |= {k: v for k, v in exact_parameters(model.step, ctx).items() if k in found}
+    result = {name: ctx.mpf(repr(value)) for name, value in model._parameters().items()}
+    result |= {k: v for k, v in exact_parameters(model.step, ctx).items() if k in result}
     for name, value in _exact_of(model).items():
-        if name in found:
-            found[name] = ctx.mpf(str(value.evalf(ctx.dps + 5)))
-    return found
+        if name in result:
+            result[name] = ctx.mpf(str(value.evalf(ctx.dps + 5)))
+    return result
 
 
 def _proven_defaults(model: StepAtWidth, digits: int) -> dict[str, Any]:
-    from ..kernels.certified import enclosed_parameter
-
     wanted = model._wanted
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         name: enclosed_parameter(exact_number(value), digits)
         for name, value in model._parameters().items()
     }
-    found |= {k: v for k, v in proven_parameters(model.step, digits).items() if k in wanted}
+    result |= {k: v for k, v in proven_parameters(model.step, digits).items() if k in wanted}
     formulas = FormulaBalls({})
     for name, value in _exact_of(model).items():
-        if name in found:
-            found[name] = formulas.enclosure(value, digits, most=INTERMEDIATE_DIGITS)
-    return found
+        if name in result:
+            result[name] = formulas.enclosure(value, digits, most=INTERMEDIATE_DIGITS)
+    return result
 
 
 def _exact_of(model: StepAtWidth) -> dict[str, sp.Expr]:
@@ -943,10 +962,10 @@ def _strength_function(degree: int, degrees: tuple[int, ...]) -> tuple[Any, tupl
 
 @lru_cache(maxsize=1)
 def _outlier_functions() -> tuple[Any, Any]:
-    found = physics.degree_outlier()
+    result = physics.degree_outlier()
     return (
-        compiled(found.place, [physics.strength, linear, beta]),
-        compiled(found.alignment, [place, alpha, beta, kappa]),
+        compiled(result.place, [physics.strength, linear, beta]),
+        compiled(result.alignment, [place, alpha, beta, kappa]),
     )
 
 

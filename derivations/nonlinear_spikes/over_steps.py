@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tqdm.auto import tqdm
 
 from ...errors import ParameterError
-from ...json_document import JsonDocument
 from ...numeric.arguments import whole_number
-from ...pages import Block, Page
 from ..curves import Curve
 from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
 
@@ -20,6 +18,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from .model import StepAtWidth
+
+_EDGE = "step size, "
+"""Before the degree, in the attributes of datasets: where it has strength one."""
 
 _LINES = {
     "risk_operator": ("all degrees", BLUE, "-"),
@@ -30,68 +31,36 @@ _LINES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RiskOverSteps(Page, JsonDocument):
+class RiskOverSteps(Curve):
     """The risk of every form of the theory over the step size.
 
-    Attributes
-    ----------
-    curve : Curve
-        Over ``step_size``: ``risk_operator``, ``risk`` (powers), ``risk_letters``,
-        ``risk_linear``, ``risk_leading``, ``risk_initial``, ``small`` (θ²/N) and, of networks,
-        ``risk_mean`` and ``risk_standard_error``.
-    edges : mapping from str to float
-        Step sizes at which a degree has strength one.
+    Of :attr:`~Curve.dataset`: ``risk_operator``, ``risk`` (powers), ``risk_letters``,
+    ``risk_linear``, ``risk_leading``, ``risk_initial``, ``small`` (θ²/N) and, of networks,
+    ``risk_mean`` and ``risk_standard_error``.
     """
 
     _document = "risk over step sizes"
 
-    curve: Curve
-    edges: Mapping[str, float]
+    @property
+    def edges(self) -> dict[str, float]:
+        """Step sizes at which a degree has strength one."""
+        given = self.dataset.attrs.items()
+        return {str(name): value for name, value in given if str(name).startswith(_EDGE)}
 
-    def to_dataset(self) -> xr.Dataset:
-        """Return the labelled arrays."""
-        return self.curve.to_dataset()
-
-    def page(self) -> Iterable[Block]:
-        """Return the table of the curve."""
-        yield from self.curve.page()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return curve and edges as plain values."""
-        return {"curve": self.curve.to_dict(), "edges": dict(self.edges)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return what :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the values are no such curve.
-        """
-        try:
-            return cls(Curve.from_dict(values["curve"]), dict(values["edges"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"the content is no {cls._document}: {error}") from None
-
-    def plot(self, *, ax: Any = None) -> Any:
+    def plot(
+        self,
+        of: str | Sequence[str] | None = None,
+        *,
+        simulation: xr.Dataset | None = None,
+        ax: Any = None,
+    ) -> Any:
         """Draw all forms, solid where they hold, with the edges of the windows and networks.
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        MissingDependencyError
-            Without matplotlib.
+        With `of` or `simulation` as :meth:`Curve.plot`.
         """
-        data = self.curve.to_dataset()
+        if of is not None or simulation is not None:
+            return super().plot(of, simulation=simulation, ax=ax)
+        data = self.dataset
         steps = data["step_size"].to_numpy()
         left_out = data["small"].to_numpy() * float(data.attrs["left_out_per_small"])
         trusted = left_out <= float(data.attrs["trusted"])
@@ -120,7 +89,7 @@ class RiskOverSteps(Page, JsonDocument):
                 if steps[0] < edge < steps[-1]:
                     axes.axvline(edge, color=GREY, linewidth=0.6)
                     axes.annotate(
-                        name.removeprefix("step size, "),
+                        name.removeprefix(_EDGE),
                         (edge, 1.0),
                         xycoords=("data", "axes fraction"),
                         xytext=(3, -10),
@@ -132,9 +101,6 @@ class RiskOverSteps(Page, JsonDocument):
             axes.set_ylabel("risk")
             axes.legend()
         return axes
-
-    def __repr__(self) -> str:
-        return f"RiskOverSteps({self.curve!r})"
 
 
 def risk_over_steps(
@@ -157,16 +123,17 @@ def risk_over_steps(
         )
         if seeds:
             runs.append(at.simulate(ridge=ridge, seeds=seeds, progress=False, **options))
-    found: dict[str, Any] = {"risk_letters": ("step_size", np.array(letters, dtype=float))}
+    result: dict[str, Any] = {"risk_letters": ("step_size", np.array(letters, dtype=float))}
     if seeds:
-        found |= {
+        result |= {
             "risk_mean": ("step_size", np.array([float(r.mean().squeeze()) for r in runs])),
             "risk_standard_error": (
                 "step_size",
                 np.array([float(r.standard_error().squeeze()) for r in runs]),
             ),
         }
-    data = data.assign(found)
+    data = data.assign(result)
     data.attrs["shown"] = "risk_operator risk_letters risk_linear small"
-    edges = model.spikes().step_sizes if model.letters is None else {}
-    return RiskOverSteps(Curve(data), edges)
+    if model.letters is None:
+        data.attrs.update(model.spikes().step_sizes)
+    return RiskOverSteps(data)

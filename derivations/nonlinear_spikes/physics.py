@@ -180,12 +180,12 @@ def power_gram(degrees: Sequence[int], moment: Callable[[int], Any] = gaussian_m
 def power_overlaps(degrees: Sequence[int]) -> sp.Matrix:
     """Return second moments of κ, as the bulk sees it, and of its powers."""
     powers = (1, *degrees)
-    found = sp.Matrix(
+    result = sp.Matrix(
         len(powers), len(powers), lambda i, j: sp.Integer(gaussian_moment(powers[i] + powers[j]))
     )
     # κ is counted with the bulk already.
-    found[0, 0] = 0
-    return found
+    result[0, 0] = 0
+    return result
 
 
 def power_labels(degrees: Sequence[int]) -> sp.Matrix:
@@ -285,14 +285,14 @@ def shown_energy(degree: int, degrees: Sequence[int]) -> sp.Expr:
 def remaining_fraction(bulk: Bulk, effective_ridge: sp.Symbol) -> sp.Expr:
     r"""Return Λ(a²), the share of a degree's energy that stays bias, from F of one spike."""
     spike = sp.Matrix([[bulk.isotropic]])
-    found = Spikes(
+    result = Spikes(
         overlaps=sp.eye(1),
         resolvent=strength * spike,
         slope=strength * sp.Matrix([[bulk.isotropic_slope]]),
         labels=sp.ones(1, 1),
     )
     v = sp.Matrix([[1 / (1 + strength * bulk.isotropic)]])
-    return sp.together(1 - found.explained(v) + effective_ridge * found.derivative(v))
+    return sp.together(1 - result.explained(v) + effective_ridge * result.derivative(v))
 
 
 def leading_bias(readout: Readout, spike: Any, left: Sequence[tuple[sp.Expr, sp.Expr]]) -> sp.Expr:
@@ -356,13 +356,13 @@ def degree_outlier() -> DegreeOutlier:
     positive = sp.Dummy("T", positive=True)
     first = rank_one_outlier(positive, beta)
     resolvent = first.right_resolvent / linear**2
-    (found,) = sp.solve(resolvent - 1 / strength, positive)
+    (result,) = sp.solve(resolvent - 1 / strength, positive)
     population = linear**2 * (first.square + kappa)
-    overlap = residue_overlap(strength, 1 / strength, population.subs(positive, found))
+    overlap = residue_overlap(strength, 1 / strength, population.subs(positive, result))
     share = (strength / population).subs(strength, 1 / resolvent) * overlap.subs(
         strength, 1 / resolvent
     )
     return DegreeOutlier(
-        place=found,
+        place=result,
         alignment=sp.factor(share).xreplace({positive: place}) * slope_sign(),
     )

@@ -78,10 +78,10 @@ def width_system(degrees: Sequence[int], *, normal: bool = True) -> SaddlePointS
         outside + spikes.explained(v),
         outside_slope + spikes.derivative(v),
     )
-    found = {"risk": errors.risk, "training_error": errors.training_error}
+    result = {"risk": errors.risk, "training_error": errors.training_error}
     if normal:
-        found |= _one_by_one(degrees, readout, bulk)
-    found |= {
+        result |= _one_by_one(degrees, readout, bulk)
+    result |= {
         "small": physics.spike_length() ** 2 / physics.width,
         "spike_length": physics.spike_length(),
         "alignment": physics.alignment(),
@@ -103,9 +103,9 @@ def width_system(degrees: Sequence[int], *, normal: bool = True) -> SaddlePointS
         if (symbol := kind(k)) not in IDENTIFIERS and (name := f"{name_of}_{k}")
     }  # fmt: skip
     coefficients |= {readout_moment(k): f"readout_moment_{k}" for k in range(2 * max(degrees) + 1)}
-    used = sp.Tuple(*found.values(), *conditions.values()).free_symbols
+    used = sp.Tuple(*result.values(), *conditions.values()).free_symbols
     parameters = {physics.width: "width", **{s: n for s, n in coefficients.items() if s in used}}
-    written = in_symbols({**found, **conditions}, at)
+    written = in_symbols({**result, **conditions}, at)
     return replace(
         base,
         name=f"{'' if normal else 'letters_'}nonlinear_spikes_{'_'.join(map(str, degrees))}",
@@ -116,7 +116,7 @@ def width_system(degrees: Sequence[int], *, normal: bool = True) -> SaddlePointS
             *(Equation(x, w, x - w) for i, x in enumerate(v) for w in [written[f"v{i}"]]),
         ),
         parameters=(*base.parameters, *parameters),
-        outputs={**{name: written[name] for name in found}, **base.outputs},
+        outputs={**{name: written[name] for name in result}, **base.outputs},
         identifiers={
             **base.identifiers,
             **parameters,
@@ -132,15 +132,15 @@ def _one_by_one(degrees: Sequence[int], readout: Readout, bulk: physics.Bulk) ->
     energies = {k: physics.shown_energy(k, degrees) for k in degrees if k > 0}
     left = {k: share.subs(physics.strength, physics.spike_strength(k, degrees)) for k in higher}
     leading = physics.leading_bias(readout, STEP, [(energies[k], left[k]) for k in higher])
-    found = {"risk_leading": physics.risk_of(leading, readout)}
+    result = {"risk_leading": physics.risk_of(leading, readout)}
     shown: list[sp.Expr] = []
     for k, energy in energies.items():
         shown.append(energy)
-        found[f"rung_{k}"] = physics.risk_of(physics.rung_bias(readout, shown), readout)
+        result[f"rung_{k}"] = physics.risk_of(physics.rung_bias(readout, shown), readout)
     for k in higher:
-        found |= {
+        result |= {
             f"strength_{k}": physics.spike_strength(k, degrees),
             f"left_{k}": left[k],
             f"energy_{k}": energies[k],
         }
-    return found
+    return result

@@ -1,10 +1,5 @@
 r"""What neurons of one amplitude can represent: the error J(h), its minimum τ_*, and a proof.
 
-:math:`\sqrt{J(h)}` is the distance of two functions in :math:`L_2`, so it changes at most like
-:math:`L|h - h'|` with :math:`L = \sup|G'|`: intervals whose ends are far above the best value are
-excluded by that, the others halved. Beyond the scan J goes to its limits for :math:`h \to
-\pm\infty`, where a bounded student has become a step of the teacher's coordinate.
-
 After a step with η of order √N a neuron sees the teacher's coordinate t with some amplitude h and
 the rest of its input as noise, so neurons of equal amplitude average to
 :math:`g_h(t) = G(ht)`, :math:`G(s) = \mathbb{E}\,\sigma(s + \xi)`, and
@@ -12,43 +7,37 @@ the rest of its input as noise, so neurons of equal amplitude average to
 .. math:: J(h) = \mathbb{E}\,\big(\sigma_*(t) - G(ht)\big)^2 = \mathbb{E}\sigma_*^2 - 2C(h) + S(h).
 
 G is one function for all h. Where it has a closed form, C and S are one-dimensional expectations,
-which the rules of :func:`.gaussian.expectation.expect` know or not; where one has none, J is an
+which the rules of :func:`.gaussian.expectation.expect` know or not; where it has none, J is an
 average over t of :math:`g_k(t) = \mathbb{E}_z[\sigma(ht + z)\,\mathrm{He}_k(z)]`, which are G and
 its derivatives at ht by Stein's lemma. Either way J is a system of equations with the parameter h,
-and its program runs on floats, on numbers of any number of digits, and on balls.
+whose program runs on numbers of any number of digits and on balls; floats take G from a table.
 
-(Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445, section 4.2; closed forms derived here.)
+**Minimum.** :math:`\sqrt{J(h)}` is the distance of two functions in :math:`L_2`, so it changes at
+most like :math:`L|h - h'|` with :math:`L = \sup|G'|`, by which :func:`.local_minima.scan` excludes
+amplitudes. Beyond the scan J goes to its limits for :math:`h \to \pm\infty`, where a bounded
+student has become a step of the teacher's coordinate.
 
-What the form of a student proves about J(h) for amplitudes of any size.
-
-A student is taken apart into ramps a z + b\|z\|, functions that saturate, one sine, and bounded
-rests, with arguments rz + s. Then
+**Proof.** J at an exact amplitude is enclosed, which is a proven upper bound of τ_*. That no other
+amplitude is better is proven by :mod:`giantstep.numeric.proofs.interval_minimum` up to \|h\| = H,
+on cells where J and two derivatives follow from their values at the centre and from what the form
+of the student bounds, and beyond H by that form alone. A student is taken apart into ramps
+a z + b\|z\|, functions that saturate, one sine, and bounded rests, with arguments rz + s. Then
 
 * :math:`|\sigma'| \le L`, so :math:`|G'| \le L`, :math:`|G''| \le L\sqrt{2/\pi}`, :math:`|G'''| \le
   \sqrt2 L` (Stein's lemma), which bounds the derivatives of J;
-* for large \|h\| J has a lower bound: ramps leave every bound, because
-  :math:`\mathbb{E}|s + \xi| \ge |s|`; saturating students differ from a step s by d with
-  :math:`\mathbb{E}(G(ht) - s(ht))^2 \le D^2/(\sqrt{2\pi}|h|)`, :math:`D \le \|d\|_2 + |\Delta|
-  (\varphi(0) 2 - \pi^{-1/2})^{1/2}` with the size Δ of the step (Young's inequality for the first
-  part, :math:`\int_0^\infty \Phi(-s)^2 ds = \varphi(0) - 1/(2\sqrt\pi)` for the second), and
-  :math:`|\Delta| |s/r|^{1/2}` more for a step that is not at zero; a sine averages out,
-  :math:`|\mathbb{E} f(t)\sin(ht + s)| \le \|f' - tf\|/|h|` (integration by parts).
-
-(Derived here.)
-
-A proven interval for :math:`\tau_* = \inf_h J(h)`.
-
-At any exact amplitude J is enclosed, which is a proven upper bound of τ_*. That no other amplitude
-is better is proven in three parts:
-
-* around the best one J is convex, and has one stationary point;
-* up to \|h\| = H by branch and bound (:mod:`giantstep.numeric.proofs.interval_minimum`): on a cell
-  J and two derivatives follow from their values at its centre, which are those of a program that
-  runs on balls, and from bounds of the slope of :math:`\sqrt J` and of two higher derivatives of J;
-* beyond H by the structure of the student.
+* for large \|h\| ramps leave every bound, because :math:`\mathbb{E}|s + \xi| \ge |s|`; saturating
+  students differ from a step s by d with :math:`\mathbb{E}(G(ht) - s(ht))^2 \le
+  D^2/(\sqrt{2\pi}|h|)`, :math:`D \le \|d\|_2 + |\Delta| (\varphi(0) 2 - \pi^{-1/2})^{1/2}` with the
+  size Δ of the step (Young's inequality for the first part, :math:`\int_0^\infty \Phi(-s)^2 ds =
+  \varphi(0) - 1/(2\sqrt\pi)` for the second), and :math:`|\Delta| |s/r|^{1/2}` more for a step that
+  is not at zero; a sine averages out, :math:`|\mathbb{E} f(t)\sin(ht + s)| \le \|f' - tf\|/|h|`
+  (integration by parts).
 
 Where a part fails, the upper bound stays, and the statement says what is missing. For students that
 are polynomials J is one, too.
+
+(Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445, section 4.2; closed forms and bounds derived
+here.)
 """
 
 from __future__ import annotations
@@ -64,7 +53,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import sympy as sp
-from scipy.optimize import brentq, minimize_scalar
 from tqdm.auto import tqdm
 
 from ...ball_library import require_flint
@@ -80,6 +68,7 @@ from ...errors import (
 )
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
+from ...numeric.local_minima import Scan, refined, scan
 from ...numeric.proofs.interval_minimum import (
     Ball,
     BallFunction,
@@ -89,7 +78,7 @@ from ...numeric.proofs.interval_minimum import (
     minimise,
 )
 from ...numeric.saddle_point_solver import BatchSolution
-from ...numeric.scaled_distance import ScaledDistance, Scan, scan
+from ...numeric.scaled_distance import ScaledDistance
 from ...numeric.smoothed import Smoothed
 from ...runtime.generated import PreciseKernel
 from ...runtime.precision import local_context
@@ -290,10 +279,10 @@ class AmplitudeError:
     @cached_property
     def forms(self) -> tuple[Form, ...]:
         """How J can be written, what is cheaper to compute first."""
-        found = [Form.AVERAGED]
+        result = [Form.AVERAGED]
         if not self.smoothed.has(Average):
-            found = [Form.SMOOTHED, *found]
-        return (Form.CLOSED, *found) if self.is_closed else tuple(found)
+            result = [Form.SMOOTHED, *result]
+        return (Form.CLOSED, *result) if self.is_closed else tuple(result)
 
     def precise(
         self, h: sp.Rational, digits: int, *, show_progress: bool = True
@@ -321,7 +310,7 @@ class AmplitudeError:
             return {**exact, str(mean_symbol): ctx.mpf(str(self.mean.evalf(ctx.dps)))}
 
         try:
-            found = refine(
+            result = refine(
                 code.load(cache), precise, exact, digits, rough, show_progress=show_progress
             )
         except ConvergenceError as failure:
@@ -330,7 +319,7 @@ class AmplitudeError:
                 "teacher may have a singularity very close to the real line; ask for fewer digits",
                 state=failure.state,
             ) from None
-        value, target = (found.values[str(x)] for x in (_ERROR[0], _NEXT))
+        value, target = (result.values[str(x)] for x in (_ERROR[0], _NEXT))
         return value, target - target.context.mpf(offset.p) / offset.q
 
     @cached_property
@@ -481,8 +470,8 @@ def least_error(error: AmplitudeError, distance: ScaledDistance) -> AmplitudeMin
     """
     oscillating = _oscillates(error)
     farthest = _farthest(distance, oscillating)
-    found = _scan(distance, farthest, oscillating)
-    candidates = [_refined(distance, bracket) for bracket in found.brackets]
+    result = _scan(distance, farthest, oscillating)
+    candidates = [_refined(distance, bracket) for bracket in result.brackets]
     candidates = [c for c in candidates if math.isfinite(c[1])]
     if not candidates:
         raise ConvergenceError("no amplitude with a finite error was found")
@@ -500,7 +489,7 @@ def least_error(error: AmplitudeError, distance: ScaledDistance) -> AmplitudeMin
         if limit is not None and limit < best * (1 - 1e-12):
             return AmplitudeMinimum(
                 side * math.inf, limit, 1e-15, (), limits, farthest,
-                f"{len(found.points)} amplitudes with |h| <= {farthest:g}, all above the limit",
+                f"{len(result.points)} amplitudes with |h| <= {farthest:g}, all above the limit",
                 _beyond(farthest, limits),
             )  # fmt: skip
     least, value = ties[0], best
@@ -520,7 +509,7 @@ def least_error(error: AmplitudeError, distance: ScaledDistance) -> AmplitudeMin
         others=tuple(ties[1:]),
         limits=limits,
         farthest=farthest,
-        searched=_searched(found, farthest),
+        searched=_searched(result, farthest),
         beyond=_beyond(farthest, limits),
         exact=exact,
     )
@@ -546,22 +535,22 @@ def precise_minimum(
         return str(start.amplitude), held_digits(limit.evalf(digits + _SPARE_DIGITS), digits)
     most = min(digits + _SPARE_DIGITS, MOST_DIGITS)
     ctx = local_context(most)
-    near, what = ctx.mpf(start.amplitude), f"the amplitude near h = {start.amplitude:.9g}"
-    width = 1 + abs(near)
+    initial, what = ctx.mpf(start.amplitude), f"the amplitude near h = {start.amplitude:.9g}"
+    width = 1 + abs(initial)
 
     def precise(h: Any) -> tuple[Any, Any]:
         return error.precise(exact_rational(h), most, show_progress=show_progress)
 
     def move(h: Any) -> Any:
         step = h - precise(h)[1]
-        if abs(h - step - near) > _FLAT * width:
+        if abs(h - step - initial) > _FLAT * width:
             raise ConvergenceError(
                 f"{what} cannot be refined: J is flat there; ask for fewer digits"
             )
         return step
 
     # What is left after a step is about its square.
-    h = newton(move, near, ctx.mpf(10) ** -(digits // 2 + _SPARE_DIGITS // 2), what, size=1)
+    h = newton(move, initial, ctx.mpf(10) ** -(digits // 2 + _SPARE_DIGITS // 2), what, size=1)
     return held_digits(h, digits), held_digits(precise(h)[0], digits)
 
 
@@ -614,19 +603,14 @@ def _scan(distance: ScaledDistance, farthest: float, oscillating: bool) -> Scan:
 
 def _refined(distance: ScaledDistance, bracket: tuple[float, float]) -> tuple[float, float]:
     low, high = bracket
-    slopes = [distance.derivative(h) for h in bracket]
-    if slopes[0] < 0 < slopes[1]:
-        h = brentq(lambda h: distance.derivative(h), low, high, xtol=1e-300, rtol=1e-15)
-    else:
-        h = minimize_scalar(
-            lambda h: distance.value(h), bounds=bracket, method="bounded",
-            options={"xatol": 1e-10},
-        ).x  # fmt: skip
-    h = float(h)
+    h, value = refined(
+        distance.value, bracket, f"the least error near h = {low:.4g}",
+        slope=distance.derivative, tolerance=1e-10,
+    )  # fmt: skip
     # A minimum at zero by symmetry is flat to rounding around it.
-    if low <= 0 <= high and distance.value(0.0) <= distance.value(h) * (1 + _ROUNDING):
-        h = 0.0
-    return h, distance.value(h)
+    if low <= 0 <= high and (at_zero := distance.value(0.0)) <= value * (1 + _ROUNDING):
+        return 0.0, at_zero
+    return h, value
 
 
 def _error(distance: ScaledDistance, h: float, value: float) -> float:
@@ -969,7 +953,7 @@ def _finite(
     # J(-h) = J(h): G(-ht) is G(ht), or G(h(-t)), and -t has the law of t.
     even = Parity.EVEN in (error.student.parity, error.teacher.parity)
     try:
-        found = _least(error, balls, start, wanted, even, progress)
+        result = _least(error, balls, start, wanted, even, progress)
     except MissingDependencyError:
         raise
     except (GiantstepError, NotReached) as failure:
@@ -980,9 +964,9 @@ def _finite(
             f"better is not proven: {failure}",
             digits,
         )
-    values = {"tau_star": enclosure_of(found.lower.union(found.upper), "τ_*")}
-    if not found.isolated:
-        places = ", ".join(place.str(6) for place in found.places)
+    values = {"tau_star": enclosure_of(result.lower.union(result.upper), "τ_*")}
+    if not result.isolated:
+        places = ", ".join(place.str(6) for place in result.places)
         return _values(
             title,
             values,
@@ -990,7 +974,7 @@ def _finite(
             f"may be in {places}",
             digits,
         )
-    (place,) = found.places
+    (place,) = result.places
     mirrored = ", up to its sign," if even and not place.contains(0) else ""
     values["amplitude"] = enclosure_of(place, "h")
     return _values(
@@ -1112,10 +1096,10 @@ class AmplitudeBalls:
             formulas, constants = self._formulas
             known = {symbol: c.ball(bits + _GUARD_BITS) for symbol, c in constants.items()}
             evaluate = BallEvaluator({**known, amplitude: h}).constant
-            found = [evaluate(formula) for formula in formulas]
-            if not all(x.is_finite() and x.imag.contains(0) for x in found):
+            result = [evaluate(formula) for formula in formulas]
+            if not all(x.is_finite() and x.imag.contains(0) for x in result):
                 raise CertificationError("its closed form has no finite enclosure there")
-            return tuple(x.real for x in found)
+            return tuple(x.real for x in result)
         lowered, program, tables = self._program
         parameters = {str(amplitude): h}
         if mean_symbol in lowered.system.parameters:
@@ -1171,8 +1155,8 @@ class _BoundedError:
         slope = slope + curvature * away
         if order == 1:
             return slope
-        near = value.lower().max(arb(0)).sqrt() - largest * radius
-        roots = near.lower().max(arb(0)).union(far.upper())
+        lowest = value.lower().max(arb(0)).sqrt() - largest * radius
+        roots = lowest.lower().max(arb(0)).union(far.upper())
         return _narrower(value + slope * away, roots**2)
 
 
@@ -1223,13 +1207,13 @@ class _FarAway:
 
     @cached_property
     def _limits(self) -> dict[int, Ball]:
-        found = {}
+        result = {}
         for side in (-1, 1):
             limit = limit_at_infinity(self._error, side, 0.0)
             if limit is None:
                 raise CertificationError("the limit of J for large amplitudes is not known")
-            found[side] = _number(limit)
-        return found
+            result[side] = _number(limit)
+        return result
 
     @cached_property
     def _teacher_norm(self) -> Ball:

@@ -45,7 +45,7 @@ from .model import OneGradientStep
 from .pair_kernels import c, p, pair_kernel, q
 from .reference import reference_cases
 from .simulated import one_step_network
-from .symbols import linear
+from .symbols import aligned_square, label_square, linear, spike_square, teacher_linear
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
@@ -325,13 +325,13 @@ def by_integrals(model: OneGradientStep) -> dict[str, float]:
     edge = (1 + math.sqrt(beta)) ** 2
     critical = brentq(psi_slope, b * edge * (1 + 1e-4) + v, 1e6, xtol=1e-15, rtol=1e-14)
     left, right = resolvents((critical - v) / b)
-    found = {
+    result = {
         "threshold": b / ((critical - v) * left * right),
         "bulk_edge": psi(critical) / ratio,
     }
-    found |= {"kernel_eigenvalue": found["bulk_edge"], "label_alignment": 0.0}
+    result |= {"kernel_eigenvalue": result["bulk_edge"], "label_alignment": 0.0}
     strength = spike.theta1**2
-    if strength > found["threshold"]:
+    if strength > result["threshold"]:
 
         def secular(x: float) -> float:
             first, second = resolvents(x)
@@ -345,10 +345,10 @@ def by_integrals(model: OneGradientStep) -> dict[str, float]:
         left_slope = beta * right_slope - (1 - beta) / x**2
         rate = left * right + x * (left_slope * right + left * right_slope)
         overlap = -left / (strength * rate)
-        found["kernel_eigenvalue"] = psi(place) / ratio
+        result["kernel_eigenvalue"] = psi(place) / ratio
         explained = teacher.linear**2 / model.label_square * x * b / place
-        found["label_alignment"] = explained * spike.alignment**2 * overlap * psi_slope(place)
-    return found
+        result["label_alignment"] = explained * spike.alignment**2 * overlap * psi_slope(place)
+    return result
 
 
 @evidence("ba-kernel-threshold", "exact", "an example where the convention decides")
@@ -395,22 +395,52 @@ def kernel_thresholds(count: int | None = None) -> Finding:
     return agreement(values, PROVEN_DIGITS, "thresholds, edges and outliers", proven=PROVEN)
 
 
+_SQUARE = sp.Symbol("x", positive=True)
+_ALIGNMENT = {
+    "square": (1 + eq.place) * (eq.beta + eq.place) / eq.place,
+    "overlap": 1 - (eq.beta + eq.place) / (eq.place * (eq.place + 1)),
+    "slope": 1
+    + eq.beta / eq.alpha * (1 / eq.place + eq.kappa / (eq.beta + eq.place))
+    - eq.beta / eq.alpha * (_SQUARE + eq.kappa)
+    * (1 / eq.place**2 + eq.kappa / (eq.beta + eq.place) ** 2) / (1 - eq.beta / eq.place**2),
+}  # fmt: skip
+
 declare_claim(
     "ba-conjugate-kernel",
     title="Outlier of the trained network's kernel, and its alignment with the labels",
     statement=(
         r"For the true features $\Phi = \sigma(XW_1)/\sqrt N$ with odd $\sigma$, as for "
         r"linearised ones (derived here), $s_1(\Phi)^2 \to \zeta(\theta_1^2)$ if $\theta_1^2 "
-        r"> T_c$, and with $T = \theta_1^2$, $x = (1+T)(\beta+T)/T$, $$\langle u_1, "
-        r"y/|y|\rangle^2 \to \frac{\mu_1^{*2}}{Y}\,\frac{x}{x+\kappa}\,"
-        r"\frac{\theta_2^2}{\theta_1^2}\Big[1 - \frac{\beta+T}{T(T+1)}\Big]\psi',\quad "
-        r"\psi' = 1 + \frac\beta\alpha\Big[\frac1T + \frac{\kappa}{\beta+T}\Big] - "
-        r"\frac\beta\alpha\,(x+\kappa)\,\frac{T^{-2} + \kappa(\beta+T)^{-2}}{1 - \beta/T^2}$$ "
-        r"for fresh labels $y$; else the alignment vanishes."
+        r"> T_c$, and with $T = \theta_1^2$, $x = «square»$, $$\langle u_1, y/|y|\rangle^2 \to "
+        r"\frac{\mu_1^{*2}}{Y}\,\frac{x}{x+\kappa}\,\frac{\theta_2^2}{\theta_1^2}"
+        r"\Big[«overlap»\Big]\psi',\quad \psi' = «slope»$$ for fresh labels $y$; else the "
+        r"alignment vanishes."
     ),
+    formulas=_ALIGNMENT,
     source=f"{_BA}, section 4, a conjecture for networks",
     status=Status.CONJECTURE,
 )
+
+
+@evidence("ba-conjugate-kernel", "exact", "the alignment as products of overlaps")
+def alignment_as_stated() -> Finding:
+    """The stated alignment against the derived one; its last factor has the sign of ζ'."""
+    square, overlap, slope = (_ALIGNMENT[name] for name in ("square", "overlap", "slope"))
+    slope = slope.subs(_SQUARE, square)
+    stated = (
+        teacher_linear**2 / label_square() * square / (square + eq.kappa)
+        * aligned_square() / spike_square() * overlap * slope
+    )  # fmt: skip
+    results = {
+        "ψ' as stated": cancels(eq.slope_sign() - slope),
+        "ψ' is that of ζ": cancels(
+            eq.beta / eq.alpha * eq.zeta().diff(eq.place) / eq.population_place().diff(eq.place)
+            - slope
+        ),
+        "the alignment as stated": cancels(eq.label_alignment() - stated),
+    }
+    return identities_hold(results, "the alignment of the outlier with the labels")
+
 
 evidence("ba-conjugate-kernel", "quadrature", "the linearised model by integrals")(reference_values)
 
@@ -479,7 +509,7 @@ def outliers(dimension: int = 80, networks: int = 40, seed: int = 29) -> Finding
         The smaller of two; the other one is twice as large.
     networks, seed : int
     """
-    found: list[Comparison] = []
+    result: list[Comparison] = []
     for index, case in enumerate(CASES):
         model = _model(case)
         theory = model.conjugate_kernel()
@@ -488,7 +518,7 @@ def outliers(dimension: int = 80, networks: int = 40, seed: int = 29) -> Finding
             for size in (dimension, 2 * dimension)
         )
         name = f"{case[0]} on {case[1]}, alpha = {case[3]:g}, beta = {case[4]:g}"
-        found += [
+        result += [
             extrapolated(f"{quantity}, {name}", limit, (small[quantity], large[quantity]), order)
             for quantity, (limit, order) in {
                 "s_1 of network": (theory.singular_value, 0.5),
@@ -500,11 +530,11 @@ def outliers(dimension: int = 80, networks: int = 40, seed: int = 29) -> Finding
                 "linearised s_1 minus that of its own spike": (0.0, 1.0),
             }.items()
         ]
-    passed = sum(c.passed for c in found)
-    worst = max(found, key=lambda c: abs(c.mean - c.theory) / c.standard_error)
+    passed = sum(c.passed for c in result)
+    worst = max(result, key=lambda c: abs(c.mean - c.theory) / c.standard_error)
     return replace(
-        finding(found, "outliers"),
-        summary=f"{passed} of {len(found)} outliers, label alignments and differences, "
+        finding(result, "outliers"),
+        summary=f"{passed} of {len(result)} outliers, label alignments and differences, "
         f"extrapolated from d = {dimension} and {2 * dimension}, within 4 standard errors; "
         f"farthest: {worst.quantity}: {worst.mean:.5g} ± {worst.standard_error:.2g}, theory "
         f"{worst.theory:.5g}",
@@ -648,9 +678,9 @@ def expected(dimensions: Sequence[int] = (100, 200, 400), seed: int = 1) -> Find
         along.append(float(rest.mean() * len(rest)))
     spike = other.conjugate_kernel().expected.spike
     falling = all(np.diff(norms["erf"]) < 0) and norms["erf"][-1] < norms["erf"][0] * 0.7
-    kept = abs(along[-1] / spike - 1) < 0.05 and norms["relu"][-1] > spike
+    selected = abs(along[-1] / spike - 1) < 0.05 and norms["relu"][-1] > spike
     return Finding(
-        bool(falling and kept),
+        bool(falling and selected),
         f"difference of the expected kernel at d = {', '.join(map(str, dimensions))}: erf "
         + ", ".join(f"{x:.3f}" for x in norms["erf"])
         + f"; centred ReLU has {along[-1]:.4f} along (1, …, 1), expected {spike:.4f}",

@@ -23,10 +23,11 @@ from .amplitude_minimum import AmplitudeError, amplitude
 from .claims_risk import certified_risk, surely_less
 from .claims_spike import PROVEN, PROVEN_DIGITS, exact_number_of
 from .equivalence import FAILURE_EXPONENT, failure_exponent, gaussian_equivalence
-from .large_steps import large_step_limit
+from .large_steps import CONSTANT, large_step_limit, risk_bound
 from .model import OneGradientStep
 from .reference import model_of, reference_cases, reference_document
-from .several_steps import contraction, leading_sizes, spike_sizes
+from .several_steps import CONTRACTION, WIDTH, contraction, leading_sizes, spike_sizes
+from .symbols import linear, teacher_linear
 
 _SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
@@ -60,11 +61,11 @@ def assumptions() -> Finding:
     """Verdicts on the assumptions of the theorem of Gaussian equivalence."""
     results = {}
     for name, wanted in _VERDICTS.items():
-        found = gaussian_equivalence(OneGradientStep(name, "tanh", alpha=2, centre=True))
-        results[f"{name}: {'covered' if wanted else 'not covered'}"] = found.proven is wanted
+        result = gaussian_equivalence(OneGradientStep(name, "tanh", alpha=2, centre=True))
+        results[f"{name}: {'covered' if wanted else 'not covered'}"] = result.proven is wanted
     for name, wanted in _TEACHERS.items():
-        found = gaussian_equivalence(OneGradientStep("tanh", name, alpha=2, centre=True))
-        results[f"teacher {name}: {'covered' if wanted else 'not'}"] = found.proven is wanted
+        result = gaussian_equivalence(OneGradientStep("tanh", name, alpha=2, centre=True))
+        results[f"teacher {name}: {'covered' if wanted else 'not'}"] = result.proven is wanted
     return identities_hold(
         results, "odd bounded students and Lipschitz teachers are covered, others are not"
     )
@@ -79,12 +80,12 @@ _ERRORS = 4.0
 def equivalence(dimension: int = 150, seeds: int = 20) -> Finding:
     """Networks against the prediction of Gaussian features on their own weights."""
     model = OneGradientStep("erf", "erf", 2.0, beta=1.5, step_size=2.0, noise_variance=0.25)
-    found = model.simulate(
+    result = model.simulate(
         dimension, ridge=PaperRidge(0.05), seeds=seeds, conditional=True, progress=False
     )
-    gap = (found.risk - found.risk_conditional).sel(step=1).to_numpy().ravel()
+    gap = (result.risk - result.risk_conditional).sel(step=1).to_numpy().ravel()
     mean, error = float(gap.mean()), float(gap.std(ddof=1) / math.sqrt(len(gap)))
-    size = float(found.risk.sel(step=1).mean())
+    size = float(result.risk.sel(step=1).mean())
     return Finding(
         abs(mean) <= _ERRORS * error,
         f"network minus conditional prediction {mean:+.4f} ± {error:.4f}, risk {size:.3f}",
@@ -114,11 +115,11 @@ def failure_exponents() -> Finding:
     """The first degree that a growing step makes visible, and its exponent."""
     results = {}
     for name, degree in _DEGREES.items():
-        found = gaussian_equivalence(OneGradientStep(name, "tanh", alpha=2, centre=True), 0.5)
+        result = gaussian_equivalence(OneGradientStep(name, "tanh", alpha=2, centre=True), 0.5)
         results[f"{name}: degree {degree}"] = (
-            found.failure_degree == degree
-            and found.failure_exponent == failure_exponent(degree)
-            and not found.expected
+            result.failure_degree == degree
+            and result.failure_exponent == failure_exponent(degree)
+            and not result.expected
         )
     results["1/4 and 1/3"] = [failure_exponent(k) for k in (2, 3)] == [
         sp.Rational(1, 4),
@@ -135,9 +136,9 @@ def harmful_degrees() -> Finding:
     require_flint()
     results: dict[str, bool] = {}
     for name, degree in _DEGREES.items():
-        found = hermite_coefficients(activation(name), degree).enclosures(PROVEN)
-        below = all(x.is_exact and x.midpoint == 0 for x in found[2:degree])
-        results[f"{name}: degree {degree}"] = below and not found[degree].contains_zero
+        result = hermite_coefficients(activation(name), degree).enclosures(PROVEN)
+        below = all(x.is_exact and x.midpoint == 0 for x in result[2:degree])
+        results[f"{name}: degree {degree}"] = below and not result[degree].contains_zero
     return decided(results, "the first coefficients above the linear one that are not zero")
 
 
@@ -151,12 +152,12 @@ def growing_steps(seeds: int = 6) -> Finding:
     for exponent in (0.125, 0.5):
         for dimension in (128, 256):
             model = OneGradientStep("erf", "erf", 8.0, beta=2.0)
-            found = model.simulate(
+            result = model.simulate(
                 dimension, ridge=PaperRidge(0.01), seeds=seeds, exponent=exponent, conditional=True,
                 progress=False,
             )  # fmt: skip
-            risk = found.risk.sel(step=1)
-            gap = ((found.risk_conditional.sel(step=1) - risk) / risk).to_numpy().ravel()
+            risk = result.risk.sel(step=1)
+            gap = ((result.risk_conditional.sel(step=1) - risk) / risk).to_numpy().ravel()
             gaps[exponent, dimension] = float(gap.mean())
             errors[exponent, dimension] = float(gap.std(ddof=1) / math.sqrt(len(gap)))
     small, large = (max(abs(gaps[a, d]) for d in (128, 256)) for a in (0.125, 0.5))
@@ -270,10 +271,10 @@ def closed_forms() -> Finding:
     results: dict[str, bool] = {}
     for name, wanted in _known_closed_forms(h).items():
         error = AmplitudeError(activation(name), activation(name), False)
-        found = error.closed_form
-        results[f"{name} has a closed form"] = found is not None
-        if found is not None:
-            difference = [(found - wanted).subs(h, point).evalf(50) for point in _POINTS]
+        result = error.closed_form
+        results[f"{name} has a closed form"] = result is not None
+        if result is not None:
+            difference = [(result - wanted).subs(h, point).evalf(50) for point in _POINTS]
             results[f"{name}: known closed form"] = all(abs(x) < 1e-45 for x in difference)
     erf = AmplitudeError(activation("erf"), activation("erf"), False)
     results["erf: the smoothed student is the teacher at sqrt(3)"] = erf.vanishes_at(sp.sqrt(3))
@@ -302,8 +303,8 @@ def tau_table() -> Finding:
     """τ_* and amplitude of ten pairs; J of closed forms by another route, to 25 digits."""
     results, worst = {}, 0.0
     for row in reference_document()["large_step_bound"]:
-        found = large_step_limit(row["student"], row["teacher"], centre=True)
-        for value, wanted in ((found.amplitude, row["argmin"]), (found.tau_star, row["tau"])):
+        result = large_step_limit(row["student"], row["teacher"], centre=True)
+        for value, wanted in ((result.amplitude, row["argmin"]), (result.tau_star, row["tau"])):
             difference = abs(value - float(wanted)) / (1 + abs(float(wanted)))
             worst = max(worst, difference)
             results[f"{row['student']} on {row['teacher']}: {wanted}"] = difference < 1e-14
@@ -364,26 +365,41 @@ def amplitudes(count: int | None = None) -> Finding:
 @cache
 def _amplitude(student: str, teacher: str) -> CertifiedValues:
     """Two claims are about the same τ*, which take up to half a minute each."""
-    found: CertifiedValues = proof_of(large_step_limit(student, teacher, centre=True, certify=True))
-    return found
+    result: CertifiedValues = proof_of(
+        large_step_limit(student, teacher, centre=True, certify=True)
+    )
+    return result
 
+
+_BOUND = risk_bound()
 
 declare_claim(
     "ba-large-steps",
     title="A step of order √N beats every kernel",
     statement=(
         r"For bounded $\sigma$, $\eta = \Theta(\sqrt N)$ and $n^{\varepsilon-1} < \lambda_B/N < "
-        r"n^{-\varepsilon}$ there are $\alpha_*$ and $C$ with $R \le 16\,\tau_* + "
-        r"C(\sqrt{\tau_*/\alpha} + 1/\alpha)$ for $\alpha > \alpha_*$. The constants are not "
-        r"known; where $16\,\tau_* < \|P_{>1}f_*\|^2$ the risk is below that of kernels for large "
-        r"$\alpha$."
+        r"n^{-\varepsilon}$ there are $\alpha_*$ and $C$ with $R \le «bound»$ for "
+        r"$\alpha > \alpha_*$. The constants are not known; where "
+        r"$16\,\tau_* < \|P_{>1}f_*\|^2$ the risk is below that of kernels for large $\alpha$."
     ),
+    formulas={"bound": _BOUND},
     source=(
         f"{_SOURCE}, theorem on large steps; quoted. Checked are which pairs it covers, and the "
         "trends of simulated risks; not the constants"
     ),
     status=Status.THEOREM,
 )
+
+
+@evidence("ba-large-steps", "exact", "what the bound leaves for many samples, and for τ* = 0")
+def limits_of_the_bound() -> Finding:
+    """The bound for many samples, and for a teacher that neurons of one amplitude represent."""
+    constant, alpha, tau = sorted(_BOUND.free_symbols, key=str)
+    results = {
+        "16 τ* for many samples": sp.limit(_BOUND, alpha, sp.oo) == CONSTANT * tau,
+        "C/α for τ* = 0": _BOUND.subs(tau, 0) == constant / alpha,
+    }
+    return identities_hold(results, "limits of the bound")
 
 
 @evidence("ba-large-steps", "quadrature", "which of ten pairs the bound decides")
@@ -394,10 +410,10 @@ def pairs_beyond_kernels() -> Finding:
     results = {}
     for row in reference_document()["large_step_bound"]:
         pair = row["student"], row["teacher"]
-        found = large_step_limit(*pair, centre=True)
-        decided = [found.below_kernel_bound(constant) for constant in (16, 10)]
+        result = large_step_limit(*pair, centre=True)
+        decided = [result.below_kernel_bound(constant) for constant in (16, 10)]
         results[f"{pair[0]} on {pair[1]}"] = decided == [pair in below] * 2 and (
-            found.applies is (pair[0] not in unbounded)
+            result.applies is (pair[0] not in unbounded)
         )
     return identities_hold(results, "the bound decides four pairs, with either constant")
 
@@ -447,10 +463,10 @@ def below_kernels(dimension: int = 128, seeds: int = 4) -> Finding:
     model = OneGradientStep("erf", "erf", 8.0, beta=2.0)
     risks = {}
     for exponent in (0.0, 0.5):
-        found = model.simulate(
+        result = model.simulate(
             dimension, ridge=PaperRidge(0.01), seeds=seeds, exponent=exponent, progress=False
         )
-        values = found.risk.sel(step=1).to_numpy().ravel()
+        values = result.risk.sel(step=1).to_numpy().ravel()
         risks[exponent] = float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
     bound = model.best_linear_error
     (small, small_error), (large, large_error) = risks[0.0], risks[0.5]
@@ -469,8 +485,9 @@ declare_claim(
         r"For a fixed number $t$ of steps with $\eta = \Theta(1)$ all results of one step hold "
         r"with $\eta \to t\eta$, and with fresh data in each step also $\alpha_0 \to t\alpha_0$. "
         r"Corrections are of relative order $t\eta/\sqrt N$; those of the linear predictor are "
-        r"$u_t = \eta\mu_1\sum_{j<t}(1 - cS)^j X^\top y/n$ with $c = \eta\mu_1^2/\sqrt N$."
+        r"$u_t = \eta\mu_1\sum_{j<t}(1 - cS)^j X^\top y/n$ with $c = «contraction»$."
     ),
+    formulas={"contraction": CONTRACTION},
     source=f"derived here; equivalence for a fixed number of steps: {_SOURCE}",
     status=Status.DERIVED_HERE,
 )
@@ -483,11 +500,16 @@ def several_steps(highest: int = 5) -> Finding:
     for fresh in (False, True):
         kind = "fresh data" if fresh else "the same data"
         for t in range(1, highest + 1):
-            found, wanted = spike_sizes(t, fresh=fresh), leading_sizes(t, fresh=fresh)
+            result, wanted = spike_sizes(t, fresh=fresh), leading_sizes(t, fresh=fresh)
             results[f"{t} steps on {kind}"] = all(
                 sp.expand(a.subs(contraction, 0) - b) == 0
-                for a, b in zip(found, wanted, strict=True)
+                for a, b in zip(result, wanted, strict=True)
             )
+        # A step adds the spike to the rows, of which the predictor is the projection on μ_1 a/√N.
+        moved = leading_sizes(1, fresh=fresh)[1] / teacher_linear
+        results[f"what a step adds to the predictor, {kind}"] = (
+            sp.expand(moved * linear / sp.sqrt(WIDTH) - CONTRACTION) == 0
+        )
         results[f"one step on {kind}"] = not any(
             sp.expand(x).has(contraction) for x in spike_sizes(1, fresh=fresh)
         )
@@ -503,10 +525,10 @@ def repeated_steps(dimension: int = 200, steps: int = 4, seeds: int = 4) -> Find
     """Length of X^T y over several steps: the largest singular value after t steps."""
     model = OneGradientStep("tanh", "tanh", 3.0, beta=2.0, step_size=2.0, noise_variance=0.09)
     several = model.several_steps(steps)
-    found = model.simulate_spectra(
+    result = model.simulate_spectra(
         dimension, seeds=seeds, matrices=["weights"], steps=steps, progress=False
     )
-    simulated = np.asarray(found.singular_values.sel(step=steps))[..., 0].ravel()
+    simulated = np.asarray(result.singular_values.sel(step=steps))[..., 0].ravel()
     sizes = several.spike_at_width(2 * dimension)
     square = sizes.length**2
     predicted = math.sqrt((1 + square) * (2 + square) / square)

@@ -92,10 +92,10 @@ def deterministic_equivalent(
     cases: tuple[str, ...] = ("1", "4", "5", "9"), digits: int = 28
 ) -> Finding:
     """Risk and training error of reference networks from integrals over the spectrum."""
-    found = {case.name: case for case in reference_cases()}
+    result = {case.name: case for case in reference_cases()}
     deviations: dict[str, dict[str, float]] = {}
     for name in cases:
-        model, penalty = found[name].build(), float(found[name].paper_ridge)
+        model, penalty = result[name].build(), float(result[name].paper_ridge)
         deviations[name] = spectral_deviations(model, penalty, digits)
     worst = max(max(d.values()) for d in deviations.values())
     return Finding(
@@ -160,8 +160,8 @@ def spectral_deviations(model: OneGradientStep, penalty: float, digits: int) -> 
         trained = (lowered / effective) ** 2 * fresh
         results[f"training_error_{layer}"] = (trained, getattr(risk, f"training_error_{layer}"))
     return {
-        name: float(abs(sp.Float(str(found), work) / value - 1))
-        for name, (value, found) in results.items()
+        name: float(abs(sp.Float(str(result), work) / value - 1))
+        for name, (value, result) in results.items()
     }
 
 
@@ -209,14 +209,14 @@ def equivalents(names: tuple[str, ...]) -> Finding:
         model = case.build()
         proof = certified_risk(model, float(case.paper_ridge))
         with PRECISION, flint.ctx.workprec(160):
-            found = _by_integrals(flint, model, proof)
+            answer = _by_integrals(flint, model, proof)
             stored = {
                 "λ_B": flint.arb(case.paper_ridge),
                 "D": as_ball(proof["ridge_derivative"]),
                 "risk": as_ball(proof["risk_initial"]),
                 "mass": flint.arb(1),
             }
-            for quantity, value in found.items():
+            for quantity, value in answer.items():
                 results[f"{name}: {quantity}"] = bool(value.overlaps(stored[quantity]))
                 widest = max(widest, float(value.rad() / abs(value).mid()))
     result = decided(results, f"integrals over the spectrum, {widest:.0e} wide relative at most")
@@ -230,8 +230,8 @@ def reference_case(name: str) -> ReferenceCase:
 
 def certified_risk(model: OneGradientStep, penalty: float) -> Certificate:
     """Return the proof of the risk at a penalty of the paper."""
-    found: Certificate = proof_of(model.risk(ridge=PaperRidge(penalty), certify=True))
-    return found
+    result: Certificate = proof_of(model.risk(ridge=PaperRidge(penalty), certify=True))
+    return result
 
 
 def _by_integrals(flint: Any, model: OneGradientStep, proof: Certificate) -> dict[str, Any]:
@@ -308,12 +308,12 @@ def networks(
     means: dict[str, list[float]] = {}
     for name in names:
         entry = entries[name]
-        found = model_of(entry["model"]).simulate(
+        result = model_of(entry["model"]).simulate(
             dimension, ridge=PaperRidge(float(entry["paper_ridge"])), **given
         )
         for quantity in _QUANTITIES:
             mean, error, limit = (
-                float(found[f"{quantity}{part}"].item())
+                float(result[f"{quantity}{part}"].item())
                 for part in ("", "_standard_error", "_theory")
             )
             bias = _FINITE_SIZE.get(name, 0.0) / dimension * abs(limit)
@@ -441,12 +441,12 @@ def reference_values() -> Finding:
     fine: dict[str, float] = {}
     for case in reference_cases():
         model, penalty = case.build(), float(case.paper_ridge)
-        for found, digits in ((coarse, None), (fine, 20)):
+        for result, digits in ((coarse, None), (fine, 20)):
             risk = model.risk(ridge=PaperRidge(penalty), digits=digits)
             for name in _RISKS:
                 value = sp.Float(case.values[name], 30)
                 got = sp.Float(str(getattr(risk, name)), 30)
-                found[f"{case.name}: {name}"] = float(abs(got - value) / (abs(value) or 1))
+                result[f"{case.name}: {name}"] = float(abs(got - value) / (abs(value) or 1))
     worst, rounding = max(coarse.values()), max(fine.values())
     return Finding(
         worst <= 1e-12 and rounding <= _HALF_A_UNIT,
@@ -769,18 +769,47 @@ def peak() -> Finding:
     return Finding(result.passed and lower, f"{result.summary}; {says}", result.details)
 
 
+# Of which s_A and s_B are the larger roots: numerators of ν and of q = λ_B/ν.
+_NO_RIDGE = sp.collect(sp.expand(s * SCALAR.effective_ridge), s)
+_NO_RESIDUALS = sp.collect(sp.expand(alpha * s * (s - beta) * SCALAR.shrinkage.together()), s)
+_NO_RIDGE_SLOPE = 1 - beta / alpha
+
 declare_claim(
     "ba-ridgeless",
     title="Without a penalty the risk has a closed form on both sides of n = N",
     statement=(
-        r"For $\lambda \to 0$, $s \to \max(s_A, s_B)$: for $N < n$ the larger root $s_A$ of $s^2 - "
-        r"(1 + \beta + \kappa)s + \beta$, where $\nu = 0$; for $N > n$ the larger root $s_B$ of "
-        r"$\alpha s^2 - \beta(\alpha + 1 + \kappa)s + \beta^2$, where the training error vanishes. "
-        r"$D$ is needed in both."
+        r"For $\lambda \to 0$, $s \to \max(s_A, s_B)$: for $N < n$ the larger root $s_A$ of "
+        r"$«left»$, where $\nu = 0$ and $D = «flat»$; for $N > n$ the larger root $s_B$ of "
+        r"$«right»$, where the training error vanishes."
     ),
+    formulas={"left": _NO_RIDGE, "right": _NO_RESIDUALS, "flat": _NO_RIDGE_SLOPE},
     source=f"derived here, from the risk of {_BA}",
     status=Status.DERIVED_HERE,
 )
+
+
+@evidence("ba-ridgeless", "exact", "which root counts, and what vanishes there")
+def ridgeless_algebra() -> Finding:
+    """Where λ is zero as a function of s: on either side of n = N one factor of the quartic."""
+    low, full = _NO_RIDGE, _NO_RESIDUALS
+    first, second = SCALAR.lower_bounds()
+    # At s_A and s_B, κ is what makes the polynomial zero.
+    at_first, at_second = ({kappa: sp.solve(p, kappa)[0]} for p in (low, full))
+    q, derivative = SCALAR.shrinkage, SCALAR.derivative
+    gap = (alpha - beta) * s * (s - beta)
+    results = {
+        **PROPERTIES["penalty"]().check(),
+        "the quartic at λ = 0 is the product of both": vanishes(SCALAR.quartic(0) - low * full),
+        "s_A is a root of the first": vanishes(low.subs(s, first)),
+        "s_B is a root of the second": vanishes(full.subs(s, second)),
+        "the second is (α - β)s(s - β) at s_A": vanishes((full - gap).xreplace(at_first)),
+        "the first is (β - α)s(s - β)/β at s_B": vanishes((beta * low + gap).xreplace(at_second)),
+        "ν = 0 at s_A": vanishes(SCALAR.effective_ridge.xreplace(at_first)),
+        "D = q = 1 - β/α at s_A": vanishes(derivative.xreplace(at_first) - _NO_RIDGE_SLOPE)
+        and vanishes(q.xreplace(at_first) - _NO_RIDGE_SLOPE),
+        "q = 0 at s_B, and with it the training error": vanishes(q.xreplace(at_second)),
+    }
+    return identities_hold(results, "λ = 0 at one root on either side of n = N")
 
 
 @evidence("ba-ridgeless", "quadrature", "limits against a penalty of 1e-25, 30 digits")
@@ -791,9 +820,9 @@ def ridgeless_values() -> Finding:
     for name in ("12", "13"):
         case = next(c for c in reference_cases() if c.name == name)
         model = case.build()
-        limit, near = model.ridgeless(digits=30), model.risk(ridge=PaperRidge(1e-25), digits=30)
+        limit, small = model.ridgeless(digits=30), model.risk(ridge=PaperRidge(1e-25), digits=30)
         for quantity in ("initial", "trained", "training_error_trained"):
-            left, right = getattr(limit, quantity), getattr(near, quantity)
+            left, right = getattr(limit, quantity), getattr(small, quantity)
             deviations[f"{name}: {quantity}"] = float(abs(left - right) / (abs(left) or 1))
         interpolating.append(float(limit.training_error_trained))
     worst = max(deviations.values())

@@ -2,14 +2,9 @@ r"""The risk that Gaussian equivalence predicts for one given first layer.
 
 Conditional on W the features are replaced by :math:`\mu_1W^\top x + \mu z`; ridge regression on
 these is solved in the limit by the spectrum of W and its overlaps with the teacher, whatever the
-number or the size of the steps that led to W. (Ba et al., arXiv 2205.01445; the equivalent of a
-fixed covariance is derived here.)
-
-Ridge regression on Gaussian features of one given first layer: sums over its modes.
-
-Features of covariance :math:`\Sigma = b\,W^\top W + v` with W of shape (d, N), the penalty λ' of
-:math:`\frac1n\sum(y - b\cdot\varphi)^2 + \lambda'|b|^2`, the effective ridge ν of
-:mod:`.symbolic.systems.ridge_equivalent`, for which all averages are those of a fixed covariance:
+number or the size of the steps that led to W. With the covariance :math:`\Sigma = b\,W^\top W + v`,
+W of shape (d, N), the penalty λ' of :math:`\frac1n\sum(y - b\cdot\varphi)^2 + \lambda'|b|^2` and
+the effective ridge ν of :mod:`.symbolic.systems.ridge_equivalent` all averages are sums over modes:
 
 .. math:: \frac{\lambda'}{\nu} = 1 - \frac1n\sum_j \frac{S_j}{S_j+\nu}, \qquad
     1 - \frac{c^\top(\Sigma+\nu)^{-1}c}{\mu_*^2} = \sum_i p_i\,\frac{v+\nu}{S_i+\nu},
@@ -186,8 +181,8 @@ class ConditionalPrediction:
 
         ``predicted_risk``, ``predicted_training_error`` and ``predicted_objective``.
         """
-        found = self.errors(trained.layer.rows.T, trained.layer.teachers[0])
-        return {f"predicted_{name}": found[name] for name in PREDICTED}
+        result = self.errors(trained.layer.rows.T, trained.layer.teachers[0])
+        return {f"predicted_{name}": result[name] for name in PREDICTED}
 
     def errors(self, weights: Array, direction: Array | None = None) -> dict[str, Array]:
         """Return quantities of :class:`ConditionalRisk`, each with an entry for every λ.
@@ -263,10 +258,10 @@ class ConditionalPrediction:
         # λ' is an upper bound of ν less its largest possible reduction.
         ends = math.log(low) - 1e-12, math.log(paper + scale) + 1e-12
         try:
-            found = float(optimize.brentq(left, *ends, xtol=1e-15, rtol=1e-15, maxiter=500))
+            result = float(optimize.brentq(left, *ends, xtol=1e-15, rtol=1e-15, maxiter=500))
         except (ValueError, RuntimeError) as error:
             raise ConvergenceError(f"the effective ridge was not found: {error}") from error
-        return math.exp(found)
+        return math.exp(result)
 
 
 @dataclass(frozen=True, eq=False)

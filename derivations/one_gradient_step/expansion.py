@@ -3,23 +3,23 @@ r"""Expansions of the risk of one gradient step: many samples, vanishing penalti
 The unknowns are the effective ridge ν and the companion h of the resolvent, which is
 :math:`G = 1/(v + \nu + bh)`. Their leading powers depend on what keeps the covariance from being
 singular: the residual variance v of the student (or ν itself), fewer neurons than dimensions, or
-nothing, for a linear student with N ≥ d. (Derived here, from the equations of Ba et al.,
-arXiv 2205.01445.)
+nothing, for a linear student with N ≥ d.
 
 In units of μ_1² the equations hold α, β and κ only. At the point where an expansion begins the
 closed form is rational in one variable s_0, and κ can be expressed by it, so that all coefficients
 are rational functions, in which nothing has to be simplified; s_0 itself is the root of a quadratic
 equation. At the interpolation threshold the root of the penalty is scaled so that the same holds.
-The labels enter linearly. (Derived here.)
-
-Series arithmetic in floating point with guard digits, twice; digits hold where both agree. A
-coefficient that is as small as the rounding of both is zero: what makes it vanish is an identity.
+The labels enter linearly. Coefficients are computed in floating point with guard digits, twice;
+digits hold where both agree. A coefficient that is as small as the rounding of both is zero: what
+makes it vanish is an identity.
 
 The small quantity x is a rational function of one variable u of the closed form (s, or ν for a
 student without linear part), and so are all outputs. The solution is the inverse function
 u(x) at the point where the expansion begins. Over a disc around x = 0 it has one analytic branch
 (in a root of x at a threshold) as long as it meets no critical point of x(u) and no pole of an
-output there. (Derived here.)
+output there.
+
+(Derived here, from the equations of Ba et al., arXiv 2205.01445.)
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from ...digits import checked_digits
+from ...digits import checked_digits, mp_number
 from ...errors import AssumptionError, ConvergenceError, ParameterError
-from ...numeric.arguments import nonnegative_number
+from ...numeric.arguments import checked_switch, nonnegative_number
 from ...numeric.spectra.inverse_branch import inverse_radius
 from ...runtime.precision import local_context
 from ...runtime.roots import secant
+from ...symbolic.exact.series import Series, substitute
 from ...symbolic.printing.compiled import compiled
-from ...symbolic.systems.asymptotic_series import Series, solve_series, substitute
+from ...symbolic.systems.asymptotic_series import solve_series
 from ...symbolic.systems.random_matrix import Resolvent
 from ...symbolic.systems.ridge_equivalent import (
     FeatureCovariance,
@@ -60,8 +61,6 @@ from ..expansions.expansion import (
     checked_order,
 )
 from ..penalties import PaperRidge, given_penalty, in_convention, one_penalty
-from ..spiked_random_features.arguments import checked_switch
-from .decimals import mp_number
 from .optimal_ridge import exact_parameters
 from .risk import (
     LEAST_SQUARES,
@@ -202,8 +201,8 @@ def large_alpha_balance(known: Exact, fixed: sp.Symbol) -> Balance:
 def left_ridge(known: Exact) -> sp.Expr:
     """Return ν for λ → 0 and more features than samples."""
     a, b = known[alpha], known[beta]
-    found = ridgeless_effective_ridge(known[linear] ** 2, known[residual], a, a / b, (b - a) / b)
-    return found.doit()
+    result = ridgeless_effective_ridge(known[linear] ** 2, known[residual], a, a / b, (b - a) / b)
+    return result.doit()
 
 
 def resolvent_value(known: Exact, effective: sp.Expr) -> sp.Expr:
@@ -336,12 +335,12 @@ class _Start:
 def aligned_formulas(case: Case, exponents: tuple[Fraction, ...]) -> dict[str, tuple[sp.Expr, ...]]:
     """Return the coefficients of the exponents as far as there are formulas, for every output."""
     root = max(e.denominator for e in exponents)
-    found = {}
+    result = {}
     for name, (start, values) in formulas(case).items():
         orders = [int(e * root) for e in exponents]
-        kept = [k for k in orders if k < start + len(values)]
-        found[name] = tuple(values[k - start] if k >= start else sp.S.Zero for k in kept)
-    return found
+        selected = [k for k in orders if k < start + len(values)]
+        result[name] = tuple(values[k - start] if k >= start else sp.S.Zero for k in selected)
+    return result
 
 
 @cache
@@ -364,14 +363,14 @@ def formulas(case: Case) -> dict[str, tuple[int, tuple[sp.Expr, ...]]]:
 
     def series(expr: sp.Expr, count: int = terms + 1) -> Series:
         short = {x: value.truncated(value.start + count) for x, value in rule.items()}
-        found = substitute(expr.xreplace(fixed), short, number=number)
-        return found if isinstance(found, Series) else Series.monomial(0, terms + 1, found)
+        result = substitute(expr.xreplace(fixed), short, number=number)
+        return result if isinstance(result, Series) else Series.monomial(0, terms + 1, result)
 
     at = FeatureCovariance(sp.S.One, residual, beta, nu)
     closed = {at.resolvent: explicit_resolvent().xreplace({linear: sp.S.One})}
     ratio, shrinkage = beta / alpha, beta / alpha * ridge / nu
     pace = series(at.derivative(ratio, shrinkage).xreplace(closed)).power(sp.Integer(-1))
-    kept = series(shrinkage).power(sp.Integer(2))
+    selected = series(shrinkage).power(sp.Integer(2))
     bias = series(at.bias().xreplace(closed))
     spike = Spike(aligned, orthogonal)
     reduction = at.bias_reduction(spike).xreplace(closed)
@@ -390,18 +389,18 @@ def formulas(case: Case) -> dict[str, tuple[int, tuple[sp.Expr, ...]]]:
 
     signal, rest = teacher_linear**2, teacher_residual + noise
     risk = signal * shown(bias * pace) + rest * shown(pace)
-    training = signal * shown(bias * pace * kept) + rest * shown(pace * kept)
-    found = {
+    training = signal * shown(bias * pace * selected) + rest * shown(pace * selected)
+    result = {
         "trained": risk - signal * shown(gain * pace) - noise,
         "initial": risk - noise,
         "improvement": signal * shown(gain * pace),
         "bias_trained": signal * shown(bias) - signal * shown(gain) + teacher_residual,
         "bias_initial": signal * shown(bias) + teacher_residual,
-        "training_error_trained": training - signal * shown(gain * pace * kept),
+        "training_error_trained": training - signal * shown(gain * pace * selected),
         "training_error_initial": training,
         "inverse_s": shown(inverse),
     }
-    return {name: (value.start, value.coefficients) for name, value in found.items()}
+    return {name: (value.start, value.coefficients) for name, value in result.items()}
 
 
 def _readable(field: Any, value: Any, start: _Start) -> sp.Expr:
@@ -478,16 +477,16 @@ def definitions(case: Case) -> dict[sp.Symbol, sp.Expr]:
     """Return what s_0 and the other letters of the formulas stand for."""
     kappa = residual / linear**2
     if case.name == SMALL_RIDGE and case.side < 0:
-        found = {s0: ScalarForm(s0, beta, alpha, kappa).lower_bounds()[1]}
+        result = {s0: ScalarForm(s0, beta, alpha, kappa).lower_bounds()[1]}
     else:
         held = start_nu if case.name == SMALL_STEP else paper_ridge if case.of_paper else sp.S.Zero
         # ω(s_0) = κ + ν_0/μ_1².
-        found = {s0: ScalarForm(s0, beta, alpha, kappa + held / linear**2).lower_bounds()[0]}
+        result = {s0: ScalarForm(s0, beta, alpha, kappa + held / linear**2).lower_bounds()[0]}
     if case.name != SMALL_STEP:
-        found[aligned] = aligned_square()
+        result[aligned] = aligned_square()
         if not case.follows:
-            found[orthogonal] = orthogonal_square()
-    return found
+            result[orthogonal] = orthogonal_square()
+    return result
 
 
 # What cancels between parameters that differ by a few orders of magnitude; then more and more.
@@ -530,9 +529,11 @@ def coefficients(question: Question, order: int, digits: int) -> Coefficients:
     """
     runs = (_Run(question, order, local_context(digits + guard)).series() for guard in _GUARDS)
     for (root, coarse), (_, fine) in pairwise(runs):
-        kept = {name: _agreed(coarse[name], fine[name], digits) for name in fine}
-        if None not in kept.values():
-            return _collected(kept, root, order, 2 if question.name == SMALL_STEP else 1, digits)
+        selected = {name: _agreed(coarse[name], fine[name], digits) for name in fine}
+        if None not in selected.values():
+            return _collected(
+                selected, root, order, 2 if question.name == SMALL_STEP else 1, digits
+            )
     raise ConvergenceError(
         f"the coefficients of this expansion cannot be computed to {digits} digits: its parameters "
         "differ by too many orders of magnitude, or are too close to a threshold"
@@ -671,18 +672,18 @@ class _Run:
 
 def _agreed(coarse: Series, fine: Series, digits: int) -> Series | None:
     """Return the coefficients that two computations share; None if digits are missing."""
-    found = []
+    result = []
     largest = max(map(abs, fine.coefficients), default=0)
     for k, value in enumerate(fine.coefficients):
         order = fine.start + k
         other = coarse.coefficient(order) if order < coarse.end else 0
         if abs(value - other) * 10 ** (digits + 5) <= abs(value):
-            found.append(value)
+            result.append(value)
         elif abs(value) * 10**_VANISHING <= (abs(other) or largest * 10**-digits):
-            found.append(0 * value)
+            result.append(0 * value)
         else:
             return None
-    return Series(tuple(found), fine.start)
+    return Series(tuple(result), fine.start)
 
 
 def _collected(
@@ -785,7 +786,7 @@ def _ridgeless_radius(question: Question, ctx: Any) -> Any:
     """For λ = 0 and n > N the outputs are rational in 1/α, with poles at n = N and θ1²/s = -1."""
     known = question.known
     rank = known[beta] if known[residual] else sp.Min(1, known[beta])
-    found = [mp_number(1 / rank, ctx)]
+    result = [mp_number(1 / rank, ctx)]
     if question.model.alpha0 is None and known[linear]:
         square = STEP.square.xreplace({**known, alpha0: 1 / _x})
         inverse = 1 / sp.Max(1, known[beta])
@@ -795,8 +796,8 @@ def _ridgeless_radius(question: Question, ctx: Any) -> Any:
         slope = square.diff(_x) * inverse
         if slope:
             level = 1 + square.xreplace({_x: sp.S.Zero}) * inverse
-            found.append(mp_number(level / slope, ctx))
-    return min(found)
+            result.append(mp_number(level / slope, ctx))
+    return min(result)
 
 
 # ---------------------------------------------------------------------- penalties and samples
@@ -916,16 +917,16 @@ class Question:
     @cached_property
     def known(self) -> dict[sp.Symbol, sp.Expr]:
         """The exact parameters, with the fixed penalty."""
-        found = {
+        result = {
             x: sp.Rational(f.numerator, f.denominator)
             for x, f in exact_parameters(self.model, self.digits + _MOMENT_GUARD).items()
         }
-        found.setdefault(alpha0, sp.oo)
+        result.setdefault(alpha0, sp.oo)
         if self.penalty is not None:
-            found[ridge] = sp.Rational(repr(self.penalty))
+            result[ridge] = sp.Rational(repr(self.penalty))
             if self.of_paper and self.name == SMALL_STEP:
-                found[ridge] *= found[alpha] / found[beta]
-        return found
+                result[ridge] *= result[alpha] / result[beta]
+        return result
 
     @cached_property
     def kind(self) -> str | None:
@@ -998,18 +999,18 @@ def expansion(
     question = _question(model, checked_name(name), ridge, checked_digits(digits))
     last = checked_order(order)
     written = checked_switch("formulas", formulas)
-    found = coefficients(question, last, question.digits)
+    result = coefficients(question, last, question.digits)
     case = case_of(question) if written else None
-    where = region(question, found)
+    where = region(question, result)
     parameter, _ = NAMES[question.name]
     return Expansion(
         name=question.name,
         parameter=parameter,
         point=math.inf if question.name == LARGE_ALPHA else 0.0,
-        exponents=found.exponents,
-        coefficients={k: found.values[k] for k in SYMBOLS},
-        neglected={k: found.neglected[k] for k in SYMBOLS},
-        remainder_order=found.remainder_order,
+        exponents=result.exponents,
+        coefficients={k: result.values[k] for k in SYMBOLS},
+        neglected={k: result.neglected[k] for k in SYMBOLS},
+        remainder_order=result.remainder_order,
         digits=question.digits,
         fixed=_fixed(question),
         symbols=SYMBOLS,
@@ -1021,7 +1022,7 @@ def expansion(
         radius=where.radius,
         symbolic=None
         if case is None
-        else SymbolicSeries(aligned_formulas(case, found.exponents), definitions(case)),
+        else SymbolicSeries(aligned_formulas(case, result.exponents), definitions(case)),
         exact=partial(exact_outputs, question),
     )
 
@@ -1030,15 +1031,15 @@ def exact_outputs(question: Question, value: Any, digits: int | None) -> Mapping
     """Return the outputs of the risk itself where the parameter has a value."""
     model, number = question.model, float(value)
     if question.name == SMALL_RIDGE:
-        found = model.risk(ridge=number, digits=digits)
+        result = model.risk(ridge=number, digits=digits)
     else:
         moved = (
             replace(model, alpha=number)
             if question.name == LARGE_ALPHA
             else replace(model, step_size=number)
         )
-        found = moved.risk(ridge=question.ridge, digits=digits)
-    return {name: getattr(found, name) for name in SYMBOLS}
+        result = moved.risk(ridge=question.ridge, digits=digits)
+    return {name: getattr(result, name) for name in SYMBOLS}
 
 
 def _question(model: OneGradientStep, name: str, ridge: object, digits: int) -> Question:
@@ -1062,6 +1063,6 @@ def _question(model: OneGradientStep, name: str, ridge: object, digits: int) -> 
 
 def _fixed(question: Question) -> dict[str, Any]:
     moving = {LARGE_ALPHA: "alpha", SMALL_STEP: "step_size"}.get(question.name)
-    found = {k: v for k, v in question.model.parameters().items() if k != moving}
+    result = {k: v for k, v in question.model.parameters().items() if k != moving}
     kind = "paper_ridge" if question.of_paper else "ridge"
-    return found if question.penalty is None else {**found, kind: question.penalty}
+    return result if question.penalty is None else {**result, kind: question.penalty}

@@ -12,21 +12,23 @@ import numpy as np
 
 from ...errors import ParameterError
 from ...numeric.arguments import is_one_of, real_number
-from ..curve_figure import draw_map
+from ..curve_figure import MOST_LINES, draw_map
+from ..curves import Curve
 from ..figures import (
     BLUE,
     GREY,
     VERMILLION,
     checked_axes,
+    legend_below,
     new_figure,
     number_text,
+    plain_log_ticks,
     plain_text,
     set_heading,
     set_scale,
     styled,
 )
 from ..penalties import PAPER_RIDGE, RIDGE, as_ridge, given_penalty
-from ..spiked_random_features.paper_figures.drawing import legend_below, plain_log_ticks
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,12 +59,12 @@ def checked_values(name: str, values: object) -> np.ndarray[Any, Any]:
     if not is_one_of(name, AXES):
         raise ParameterError(f"no axis is named {name!r}; there are: {', '.join(AXES)}")
     items = list(values) if hasattr(values, "__iter__") else [values]
-    found = np.unique(np.array([real_number(name, value) for value in items], dtype=float))
+    result = np.unique(np.array([real_number(name, value) for value in items], dtype=float))
     least = 0.0 if name in _FROM_ZERO else math.ulp(0.0)
-    if not len(found) or not np.isfinite(found).all() or found[0] < least:
+    if not len(result) or not np.isfinite(result).all() or result[0] < least:
         wanted = ">= 0" if name in _FROM_ZERO else "positive"
         raise ParameterError(f"values of {name} must be {wanted} and finite, at least one")
-    return found
+    return result
 
 
 def parameters_text(model: OneGradientStep, without: tuple[str, ...] = (), **more: float) -> str:
@@ -190,13 +192,24 @@ def risk_data(
     data = model.curve(**as_ridge(arguments)).to_dataset()
     data = data.assign(best_linear_error=model.best_linear_error)
     data.attrs |= {"model": model.to_json(), "over": over, **penalty}
-    if simulated is not None:
-        means, interrupted = _simulations(model, over, points, penalty, simulated)
-        data = data.assign_coords(simulated=points).assign(means)
-        data.attrs |= {
-            "dimension": simulated.dimension, "seeds": simulated.seeds,
-            "interrupted": int(interrupted),
-        }  # fmt: skip
+    return data if simulated is None else _with_networks(data, model, over, penalty, simulated)
+
+
+def _with_networks(
+    data: xr.Dataset,
+    model: OneGradientStep,
+    over: str,
+    penalty: dict[str, Any],
+    simulated: FiniteSizes,
+) -> xr.Dataset:
+    """Return risks over one parameter with the means of networks beside them."""
+    points = checked_values(over, simulated.values)
+    means, interrupted = _simulations(model, over, points, penalty, simulated)
+    data = data.assign_coords(simulated=points).assign(means)
+    data.attrs |= {
+        "dimension": simulated.dimension, "seeds": simulated.seeds,
+        "interrupted": int(interrupted),
+    }  # fmt: skip
     return data
 
 
@@ -223,12 +236,10 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None) -> Any:
     MissingDependencyError
         Without matplotlib.
     """
-    over = getattr(data, "attrs", {}).get("over")
-    if over not in AXES or "risk_trained" not in data:
+    over = _only_axis(data)
+    if over is None:
         raise ParameterError("data must be a dataset as returned by risk_data")
-    from .model import OneGradientStep
-
-    model = OneGradientStep.from_json(data.attrs["model"])
+    model = _model_of(data)
     with styled():
         axes = checked_axes(ax)
         for name, (colour, label) in _LAYERS.items():
@@ -241,7 +252,7 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None) -> Any:
             if f"{features}_risk_initial" in data:
                 label = rf"{text}, $d = {data.attrs['dimension']}$ ($\pm$ s.e.)"
                 axes.plot([], [], mark, color=GREY, markerfacecolor="white", label=label)
-        _draw_bound(axes, float(data["best_linear_error"]))
+        _draw_bound(axes, float(data.attrs["best_linear_error"]))
         _draw_peak(axes, model, over, data[over].to_numpy())
         set_scale(axes.xaxis, data[over].to_numpy())
         axes.set_yscale("log")
@@ -254,6 +265,82 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None) -> Any:
         set_heading(axes, pair_title(model), parameters_text(model, (over,), **fixed))
         legend_below(axes, 2)
     return axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskCurve(Curve):
+    """Risks before and after the step over one or several parameters."""
+
+    def plot(
+        self,
+        of: str | Sequence[str] | None = None,
+        *,
+        simulation: FiniteSizes | xr.Dataset | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """Draw the risk before and after the step over one parameter, a phase diagram over two.
+
+        Over one parameter lines are the theory, squares the model with Gaussian features, circles
+        networks; a dotted vertical line marks n = N, where the risk peaks. Phase diagrams over the
+        step size show from where on first layer and kernel have an outlier.
+
+        Parameters
+        ----------
+        of : str or sequence of str, optional
+            Outputs of :meth:`Curve.plot`; default: both risks over one parameter, "improvement"
+            over two, where "relative_improvement" is known, too.
+        simulation : FiniteSizes, optional
+            Networks, and models with Gaussian features, which are trained then and drawn with
+            standard errors; over one parameter and without `of`.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ParameterError
+            If there is no such output, or the curve is over more than two parameters.
+        MissingDependencyError
+            Without matplotlib.
+        """
+        data = self.to_dataset()
+        over = _only_axis(data)
+        data = data if over is None else data.sortby(over)
+        if isinstance(simulation, FiniteSizes):
+            if of is not None or over is None:
+                raise ParameterError(
+                    "simulation as FiniteSizes belongs to a curve over one parameter without of="
+                )
+            penalty = {name: data.attrs[name] for name in _PENALTIES if name in data.attrs}
+            data = _with_networks(data, _model_of(data), over, penalty, simulation)
+            return plot_risk(data, ax=ax)
+        if of is None and simulation is None and over is not None:
+            return plot_risk(data, ax=ax)
+        axes = self.axes
+        is_map = len(axes) == 2 and set(axes) <= set(AXES) and data.sizes[axes[1]] > MOST_LINES
+        if is_map and (of is None or is_one_of(of, QUANTITIES)):
+            ordered = data.sortby(list(axes)).transpose(axes[1], axes[0], ...)
+            result = _with_phases(ordered, _model_of(data))
+            return plot_phase(result, str(of or "improvement"), ax=ax)
+        return super().plot(of, simulation=simulation, ax=ax)
+
+
+def _only_axis(data: Any) -> str | None:
+    """Return the parameter that risks are over, None if it is not one of those of figures."""
+    if "risk_trained" not in getattr(data, "data_vars", {}) or "model" not in data.attrs:
+        return None
+    dims = [str(name) for name in data["risk_trained"].dims]
+    return dims[0] if len(dims) == 1 and dims[0] in AXES else None
+
+
+def _model_of(data: xr.Dataset) -> OneGradientStep:
+    # The model draws itself by means of this module.
+    from .model import OneGradientStep
+
+    return OneGradientStep.from_json(data.attrs["model"])
 
 
 def _penalty(over: str, ridge: object) -> dict[str, Any]:
@@ -289,7 +376,7 @@ def _simulations(
         except KeyboardInterrupt:
             if not rows:
                 raise
-    found = {
+    result = {
         f"{features}_{name}": (
             "simulated",
             [rows.get((features, k), {}).get(name, math.nan) for k in range(len(points))],
@@ -297,7 +384,7 @@ def _simulations(
         for features in dict.fromkeys(features for features, _ in rows)
         for name in _SIMULATED
     }
-    return found, len(rows) < len(runs)
+    return result, len(rows) < len(runs)
 
 
 def _point(
@@ -406,15 +493,19 @@ def phase_data(
     if len(penalty) + sum(name in axes for name in _PENALTIES) != 1:
         raise ParameterError("give one penalty: ridge as a number, or ridge or paper_ridge as axis")
     data = model.curve(**as_ridge({**penalty, **axes})).to_dataset().transpose(y, x, ...)
-    data = data.assign(
-        relative_improvement=data["improvement"] / data["risk_initial"],
-        best_linear_error=model.best_linear_error,
-    )
-    if "step_size" in axes:
-        other = x if y == "step_size" else y
-        for name, values in _critical(model, other, axes[other]).items():
-            data[name] = (other, values)
+    data = _with_phases(data, model).assign(best_linear_error=model.best_linear_error)
     data.attrs |= {"model": model.to_json(), **penalty}
+    return data
+
+
+def _with_phases(data: xr.Dataset, model: OneGradientStep) -> xr.Dataset:
+    """Return risks over two parameters with what a phase diagram adds to them."""
+    axes = [str(name) for name in data["improvement"].dims]
+    data = data.assign(relative_improvement=data["improvement"] / data["risk_initial"])
+    if "step_size" in axes:
+        (other,) = (name for name in axes if name != "step_size")
+        for name, values in _critical(model, other, data[other].to_numpy()).items():
+            data[name] = (other, values)
     return data
 
 
@@ -444,9 +535,7 @@ def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = Non
     shown = getattr(data, "data_vars", {}).get(quantity)
     if shown is None or shown.ndim != 2 or "model" not in data.attrs:
         raise ParameterError("data must be a dataset as returned by phase_data")
-    from .model import OneGradientStep
-
-    model = OneGradientStep.from_json(data.attrs["model"])
+    model = _model_of(data)
     y, x = (str(name) for name in shown.dims)
     values = shown.to_numpy()
     with styled():
@@ -468,14 +557,14 @@ def _critical(
     model: OneGradientStep, other: str, values: np.ndarray[Any, Any]
 ) -> dict[str, list[float]]:
     """Return the step sizes from which there are outliers, over the other axis."""
-    found: dict[str, list[float]] = {name: [] for name in _CRITICAL}
+    result: dict[str, list[float]] = {name: [] for name in _CRITICAL}
     for value in values:
         changed: dict[str, Any] = {} if other in _PENALTIES else {other: float(value)}
         here = replace(model, **changed)
         of_weights = float(here.weight_spike().critical_step_size)
-        found["critical_step_size_weights"].append(of_weights)
-        found["critical_step_size_kernel"].append(_kernel_step(here))
-    return found
+        result["critical_step_size_weights"].append(of_weights)
+        result["critical_step_size_kernel"].append(_kernel_step(here))
+    return result
 
 
 def _kernel_step(model: OneGradientStep) -> float:
@@ -535,9 +624,7 @@ def plot_optimal(data: xr.Dataset) -> Any:
     """
     if "ridge_trained" not in getattr(data, "data_vars", {}) or "model" not in data.attrs:
         raise ParameterError("data must be a dataset as returned by optimal_data")
-    from .model import OneGradientStep
-
-    model = OneGradientStep.from_json(data.attrs["model"])
+    model = _model_of(data)
     with styled():
         figure = new_figure(_SIZE)
         risks, penalties = figure.subplots(1, 2)

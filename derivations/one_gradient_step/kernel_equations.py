@@ -140,8 +140,8 @@ def resolvent_at() -> sp.Expr:
     """Return G, the trace of the population's resolvent, in ν and z."""
     covariance = _covariance()
     ridge = covariance.ridge((alpha - beta) / beta).xreplace({covariance.resolvent: resolvent})
-    (found,) = sp.solve(z + ridge, resolvent)
-    return sp.collect(sp.expand(found * effective_ridge**2), effective_ridge, sp.factor) / (
+    (result,) = sp.solve(z + ridge, resolvent)
+    return sp.collect(sp.expand(result * effective_ridge**2), effective_ridge, sp.factor) / (
         effective_ridge**2
     )
 
@@ -163,9 +163,9 @@ def quartic() -> tuple[sp.Expr, ...]:
     covariance = _covariance()
     equation = resolvent_at() * (covariance.shift + slope * companion_at()) - 1
     numerator, _ = sp.fraction(sp.cancel(equation))
-    found = sp.Poly(numerator, effective_ridge)
+    result = sp.Poly(numerator, effective_ridge)
     # Grouped so that differences of parameters are formed first, where they are exact.
-    return tuple(sp.collect(sp.expand(c / beta), z, sp.factor) for c in found.all_coeffs())
+    return tuple(sp.collect(sp.expand(c / beta), z, sp.factor) for c in result.all_coeffs())
 
 
 def resolvent_quadratic() -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:

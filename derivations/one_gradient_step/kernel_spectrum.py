@@ -2,10 +2,9 @@ r"""The spectrum of a model's conjugate kernel: bulk, edges, outlier, threshold,
 
 Edges are few and may lie orders of magnitude apart, so they are computed with digits to spare; the
 float results are rounded from them. Points of the complex plane are many: there the quartic is
-solved in arrays. Functions are derived once and kept in the cache as text.
-
-For proofs, edges are values of ζ at real roots of the numerator of its derivative, a polynomial in
-T: all its real roots are isolated, and exactly one lies above √β, T_c.
+solved in arrays. Functions are derived once and kept in the cache as text. For proofs, edges are
+values of ζ at real roots of the numerator of its derivative, a polynomial in T: all its real roots
+are isolated, and exactly one lies above √β, T_c.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import CertificationError, ClosedFormNotFoundError, ParameterError
+from ...numeric.arguments import checked_switch
 from ...numeric.spectra.algebraic_curves import (
     AlgebraicTransform,
     aligned_quadratic_root,
@@ -46,7 +46,6 @@ from ..certificates.certificate import LIBRARIES, CertifiedValues, certificate_w
 from ..derived import derived
 from ..figures import plain_text
 from ..spectra.spectrum import Caption, SimulatedSpectrum, Spectrum
-from ..spiked_random_features.arguments import checked_switch
 from . import kernel_equations as eq, kernel_equations as equations, symbols
 from .figures import loss_note
 from .pair_kernels import c, p, pair_kernel, q
@@ -183,14 +182,14 @@ class KernelCurve:
         if self.pure_noise:
             return self.context.inf
         root = self.context.sqrt(self._ratios[1])
-        found = self._crossing(lambda x: root * (1 + self.context.exp(x)))
-        if found is None:
+        result = self._crossing(lambda x: root * (1 + self.context.exp(x)))
+        if result is None:
             raise ParameterError(
                 f"alpha = {self.alpha:g} and beta = {self.beta:g} are too large, too small or too "
                 "far apart for a spectrum: its right edge was not found; take both between 1e-20 "
                 "and 1e20"
             )
-        return found
+        return result
 
     @cached_property
     def edges(self) -> tuple[tuple[Any, Any], ...]:
@@ -241,9 +240,9 @@ class KernelCurve:
         if top is None or functions.slope_sign(at(ctx.mpf(top)), *ratios) <= 0:
             return []
         ends = [self._crossing(at, -_FARTHEST, top), self._crossing(at, top, _FARTHEST)]
-        found = [x for x in ends if x is not None]
+        result = [x for x in ends if x is not None]
         # ζ rises from the edge of the lower interval to that of the upper one.
-        return sorted(found) if len(found) == 2 else []
+        return sorted(result) if len(result) == 2 else []
 
     def _crossing(self, place: Any, low: float = -_FARTHEST, high: float = _FARTHEST) -> Any | None:
         """Return the T at which ζ' changes sign; T = place(x) for x between two floats."""
@@ -389,9 +388,9 @@ class KernelCurve:
         ratio = float(self.alpha) / float(self.beta)
         with np.errstate(all="ignore"):
             root = self.effective_ridge(x.astype(complex))
-            found = (1 / root).imag / (math.pi * ratio)
+            result = (1 / root).imag / (math.pi * ratio)
         # At an edge rounding decides on the sign of the last digit.
-        return np.where(np.isfinite(found), np.maximum(found, 0), 0)
+        return np.where(np.isfinite(result), np.maximum(result, 0), 0)
 
     def share_below(self, x: Real) -> Real:
         """Return the share of eigenvalues ≤ x at points inside the bulk, by its closed form."""
@@ -502,12 +501,12 @@ def expected_matrix(model: OneGradientStep, weights: Real) -> Real:
     square = np.diag(inner)
     # A correlation of one may be rounded to one that has no angle.
     largest = np.sqrt(np.outer(square, square)) * (1 - 4 * np.finfo(float).eps)
-    found: Real = pair(square[:, None], square[None, :], np.clip(inner, -largest, largest))
+    result: Real = pair(square[:, None], square[None, :], np.clip(inner, -largest, largest))
     offset = model.student_moments.mean
     if model.centre and offset:
         means = np.broadcast_to(mean(square), square.shape)
-        found = found - offset * (means[:, None] + means[None, :]) + offset**2
-    return found
+        result = result - offset * (means[:, None] + means[None, :]) + offset**2
+    return result
 
 
 def difference_norm(model: OneGradientStep, weights: Real) -> float:
@@ -667,8 +666,6 @@ class ConjugateKernel(Spectrum):
             + ", supported by simulations"
         )
 
-    density = Spectrum.density_at
-
     def _share_below(self, x: Real) -> Real:
         return self._law.share_below(x)
 
@@ -697,11 +694,11 @@ class ConjugateKernel(Spectrum):
         workers : int, optional
         progress : bool
         """
-        found = self.model.simulate_spectra(
+        result = self.model.simulate_spectra(
             dimension, seeds=seeds, seed=seed, matrices=("kernel",), workers=workers,
             progress=progress,
         )  # fmt: skip
-        (_, descending), *_ = self._simulated(found)
+        (_, descending), *_ = self._simulated(result)
         width = round(self.model.beta * dimension)
         return SimulatedSpectrum(descending[:, ::-1], None, width, dimension, self.trained)
 
@@ -710,20 +707,20 @@ class ConjugateKernel(Spectrum):
         if variables is None:
             return super()._simulated(simulation)
         step = 1 if self.trained else 0
-        found = []
+        result = []
         for name in _SIMULATED.keys() & set(variables):
             if step not in simulation[name].step:
                 raise ParameterError(
                     f"simulation holds no eigenvalues after {step} steps; the kernel is the one "
                     f"{self._when}"
                 )
-            found.append((_SIMULATED[name], simulation[name].sel(step=step).to_numpy()))
-        if not found:
+            result.append((_SIMULATED[name], simulation[name].sel(step=step).to_numpy()))
+        if not result:
             raise ParameterError(
                 "simulation must hold eigenvalues of kernels, as simulate_spectra(d, "
                 "matrices=['kernel']) returns them"
             )
-        return sorted(found, key=lambda pair: pair[0] != "network")
+        return sorted(result, key=lambda pair: pair[0] != "network")
 
     # ------------------------------------------------------------------ presentation
 
@@ -784,13 +781,13 @@ class ConjugateKernel(Spectrum):
         ParameterError
             If the values are no such spectrum.
         """
-        kept = super().from_dict(values)
-        certify = kept.certificate is not None
-        found: Any = conjugate_kernel(
-            kept.model, trained=kept.trained, digits=kept.digits, certify=certify
+        selected = super().from_dict(values)
+        certify = selected.certificate is not None
+        result: Any = conjugate_kernel(
+            selected.model, trained=selected.trained, digits=selected.digits, certify=certify
         )
-        for row in found.rows():
-            before = getattr(kept, row.name)
+        for row in result.rows():
+            before = getattr(selected, row.name)
             if before is None or not math.isclose(
                 float(before), float(row.value), rel_tol=_AGREEMENT, abs_tol=_AGREEMENT
             ):
@@ -798,7 +795,7 @@ class ConjugateKernel(Spectrum):
                     f"the content is no {cls._document} written by to_dict or to_json: its "
                     f"{row.name} is {before}, that of its model {row.text}"
                 )
-        return found
+        return result
 
 
 @by_name("trained", "digits", "certify")
@@ -1012,7 +1009,7 @@ def _left_edges(formulas: FormulaBalls, polynomial: sp.Expr, digits: int) -> lis
     roots = formulas.define_roots(
         variable, polynomial.xreplace({equations.place: variable}), digits
     )
-    found = []
+    result = []
     for root in roots:
         zeta = symbols.linear**2 * equations.zeta().xreplace({equations.place: root})
         sign = formulas.sign(root + sp.sqrt(symbols.beta))
@@ -1022,5 +1019,5 @@ def _left_edges(formulas: FormulaBalls, polynomial: sp.Expr, digits: int) -> lis
         if sign is None and not edge.contains_zero:
             raise CertificationError("whether a critical point of ζ is an edge is not proven")
         if sign is not None:
-            found.append(edge)
-    return sorted(found, key=lambda value: value.midpoint)
+            result.append(edge)
+    return sorted(result, key=lambda value: value.midpoint)

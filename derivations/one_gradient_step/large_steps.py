@@ -26,18 +26,28 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ...deprecations import by_name
+from ...deprecations import by_name, renamed
 from ...digits import checked_digits
 from ...errors import ParameterError
 from ...json_document import WritesJson
+from ...numeric.arguments import checked_switch, is_one_of
 from ...numeric.cache import FileCache
 from ...numeric.scaled_distance import ScaledDistance
 from ...pages import Block, Listing, Page, Table, Typeset
 from ...symbolic.expressions.activations import activation
+from ..activation_functions import activation_text
 from ..certificates.certificate import certificate_wanted
-from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_text, styled
+from ..figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    VERMILLION,
+    checked_axes,
+    new_figure,
+    plain_text,
+    styled,
+)
 from ..formulas import latex
-from ..spiked_random_features.arguments import activation_text, checked_switch
 from .amplitude_minimum import (
     AmplitudeError,
     AmplitudeMinimum,
@@ -60,6 +70,14 @@ Array = NDArray[np.float64]
 SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 CONSTANT = 16
 """In front of τ_* in the bound."""
+
+
+def risk_bound() -> sp.Expr:
+    r"""Return :math:`16\tau_* + C(\sqrt{\tau_*/\alpha} + 1/\alpha)`, which bounds the risk."""
+    tau = sp.Symbol("tau_*", nonnegative=True)
+    alpha, constant = sp.symbols("alpha C", positive=True)
+    return CONSTANT * tau + constant * (sp.sqrt(tau / alpha) + 1 / alpha)
+
 
 _RIDGE_WINDOW = "the ridge penalty has n^(ε-1) < λ_B/N < n^(-ε) for some ε > 0"
 
@@ -183,9 +201,7 @@ class LargeStepLimit(Page, Typeset, WritesJson):
 
     def bound(self) -> sp.Expr:
         r"""Return the theorem's bound; its C stays a symbol, because nobody knows it."""
-        tau = sp.Symbol("tau_*", nonnegative=True)
-        alpha, constant = sp.symbols("alpha C", positive=True)
-        return CONSTANT * tau + constant * (sp.sqrt(tau / alpha) + 1 / alpha)
+        return risk_bound()
 
     def latex(self) -> str:
         """Return J, the realised function and the bound in LaTeX, without delimiters."""
@@ -194,7 +210,7 @@ class LargeStepLimit(Page, Typeset, WritesJson):
             rf"g_h(t) &= {latex(self.realised_expression())}",
             rf"J(h) &= {latex(self.error_expression())}",
             rf"\tau_* &= {self._shown(1)} \quad ({where})",
-            r"R &\le 16\,\tau_* + C\left(\sqrt{\tau_*/\alpha} + 1/\alpha\right) "
+            rf"R &\le {latex(self.bound())} "
             r"\quad (\alpha > \alpha_*,\ C, \alpha_*\ \text{unknown})",
         ]
         return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
@@ -271,10 +287,8 @@ class LargeStepLimit(Page, Typeset, WritesJson):
         """
         import xarray as xr
 
-        t = np.linspace(-_DATA_REACH, _DATA_REACH, _DATA_POINTS)
-        finite = np.isfinite(self.amplitude)
-        end = max(4.0, 2 * abs(self.amplitude)) if finite else 4.0
-        amplitudes = np.linspace(-end / 2, end, _DATA_POINTS)
+        t = np.linspace(-_REACH, _REACH, _POINTS)
+        amplitudes = self._amplitudes()
         columns: dict[str, Any] = {
             "teacher": ("t", self.teacher_values(t)),
             "linear_part": ("t", self.linear_part * t),
@@ -283,79 +297,75 @@ class LargeStepLimit(Page, Typeset, WritesJson):
             "best_amplitude": self.amplitude,
             "best_linear_error": self.best_linear_error,
         }
-        if finite:
+        if math.isfinite(self.amplitude):
             columns["realised"] = ("t", self.realised(t))
         attributes = {"student": self.student, "teacher": self.teacher, "centre": int(self.centre)}
         return xr.Dataset(columns, {"t": t, "amplitude": amplitudes}, attributes)
 
-    def plot(self, *, ax: Any = None) -> Any:
-        """Draw teacher, realised function and the teacher's linear part against t.
+    def plot(self, of: str = "functions", *, ax: Any = None) -> Any:
+        """Draw the functions against t, or the error J against the amplitude h.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
+        of : {"functions", "errors"}
+            Teacher, realised function and the teacher's linear part; or J with the best linear
+            error as a line.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
 
         Returns
         -------
-        matplotlib.figure.Figure
+        matplotlib.axes.Axes
 
         Raises
         ------
+        ParameterError
+            If `of` is something else.
         MissingDependencyError
             Without matplotlib.
         """
+        if not is_one_of(of, _DRAWN):
+            raise ParameterError(f"of must be one of {', '.join(_DRAWN)}, got {of!r}")
         with styled():
-            axes = _axes(ax)
-            t = np.linspace(-_REACH, _REACH, _POINTS)
-            axes.plot(t, self.teacher_values(t), color=BLUE, label=r"teacher $\sigma_*(t)$")
-            if math.isfinite(self.amplitude):
-                label = rf"$\mathbb{{E}}\,\sigma(ht + \xi)$, $h = {self.amplitude:.3g}$"
-                axes.plot(t, self.realised(t), color=VERMILLION, linestyle="--", label=label)
-            axes.plot(t, self.linear_part * t, color=GREY, linestyle=":", label="linear part")
-            axes.set_xlabel(r"$t = \langle\beta_*, x\rangle$")
-            axes.set_title(_title(self))
+            axes = checked_axes(ax)
+            (self._draw_functions if of == "functions" else self._draw_errors)(axes)
+            title = f"student {plain_text(self.student)}, teacher {plain_text(self.teacher)}"
+            axes.set_title(title)
             axes.legend(frameon=False)
-            return axes.figure
+        return axes
 
+    def _draw_functions(self, axes: Any) -> None:
+        t = np.linspace(-_REACH, _REACH, _POINTS)
+        axes.plot(t, self.teacher_values(t), color=BLUE, label=r"teacher $\sigma_*(t)$")
+        if math.isfinite(self.amplitude):
+            label = rf"$\mathbb{{E}}\,\sigma(ht + \xi)$, $h = {self.amplitude:.3g}$"
+            axes.plot(t, self.realised(t), color=VERMILLION, linestyle="--", label=label)
+        axes.plot(t, self.linear_part * t, color=GREY, linestyle=":", label="linear part")
+        axes.set_xlabel(r"$t = \langle\beta_*, x\rangle$")
+
+    def _draw_errors(self, axes: Any) -> None:
+        h = self._amplitudes()
+        errors = self.error_at(h)
+        axes.plot(h, errors, color=BLUE, label=r"$J(h)$")
+        axes.axhline(
+            self.best_linear_error, color=GREY, linestyle="--", label="best linear predictor"
+        )
+        if math.isfinite(self.amplitude):
+            label = rf"$\tau_* = {self.tau_star:.3g}$"
+            axes.plot([self.amplitude], [self.tau_star], "o", color=GREEN, label=label)
+        axes.set_ylim(0, 1.05 * float(np.max(errors[h >= 0])))
+        axes.set_xlabel("amplitude $h$")
+
+    def _amplitudes(self) -> Array:
+        """Return amplitudes around the best one, as figures and tables have them."""
+        best = abs(self.amplitude) if math.isfinite(self.amplitude) else 0.0
+        end = max(_LEAST_RANGE, 2 * best)
+        return np.linspace(-end / 2, end, _POINTS)
+
+    @renamed("plot('errors')")
     def plot_amplitudes(self, *, ax: Any = None) -> Any:
-        """Draw J against the amplitude h, with the best linear error as a line.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        MissingDependencyError
-            Without matplotlib.
-        """
-        with styled():
-            axes = _axes(ax)
-            h_best = self.amplitude if math.isfinite(self.amplitude) else 0.0
-            end = max(_LEAST_RANGE, 2 * abs(h_best))
-            h = np.linspace(-end / 2, end, _POINTS)
-            errors = self.error_at(h)
-            axes.plot(h, errors, color=BLUE, label=r"$J(h)$")
-            axes.axhline(
-                self.best_linear_error, color=GREY, linestyle="--", label="best linear predictor"
-            )
-            if math.isfinite(self.amplitude):
-                axes.plot(
-                    [h_best],
-                    [self.tau_star],
-                    "o",
-                    color=GREEN,
-                    label=rf"$\tau_* = {self.tau_star:.3g}$",
-                )
-            axes.set_ylim(0, 1.05 * float(np.max(errors[h >= 0])))
-            axes.set_xlabel("amplitude $h$")
-            axes.set_title(_title(self))
-            axes.legend(frameon=False)
-            return axes.figure
+        """Draw J against the amplitude, as the last release did; return the figure."""
+        return self.plot("errors", ax=ax).figure
 
 
 def large_step_limit(
@@ -418,13 +428,13 @@ def large_step_limit(
     ]
     if not centre:
         require_centred(*known)
-    found = _limit(
+    result = _limit(
         names, (known[0], known[1]), bool(centre), wanted, cache_folder, progress is not False
     )
     if not certify:
-        return found
-    proof = certified_tau_star(found._error, found.minimum, wanted or 15, progress=progress)
-    return replace(found, certificate=proof)
+        return result
+    proof = certified_tau_star(result._error, result.minimum, wanted or 15, progress=progress)
+    return replace(result, certificate=proof)
 
 
 def _limit(
@@ -491,29 +501,19 @@ def large_steps(
 
 def _finite(name: str, values: ArrayLike) -> Array:
     try:
-        found = np.asarray(values, dtype=float)
+        result = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        found = np.array(np.nan)
-    if not np.all(np.isfinite(found)):
+        result = np.array(np.nan)
+    if not np.all(np.isfinite(result)):
         raise ParameterError(f"{name} must be finite numbers, got {values!r}")
-    return found
+    return result
 
 
 _REACH = 3.0
 _POINTS = 241
 _LEAST_RANGE = 4.0
-
-
-def _axes(ax: Any) -> Any:
-    return new_figure().add_subplot() if ax is None else ax
-
-
-def _title(limit: LargeStepLimit) -> str:
-    return f"student {plain_text(limit.student)}, teacher {plain_text(limit.teacher)}"
-
-
+_DRAWN = ("functions", "errors")
 _SIZE = (10.4, 4.0)
-_DATA_REACH, _DATA_POINTS = 3.0, 241
 
 
 def plot_large_steps(limit: LargeStepLimit) -> Any:
@@ -531,6 +531,6 @@ def plot_large_steps(limit: LargeStepLimit) -> Any:
     with styled():
         figure = new_figure(_SIZE)
         functions, errors = figure.subplots(1, 2)
-    limit.plot(ax=functions)
-    limit.plot_amplitudes(ax=errors)
+    limit.plot("functions", ax=functions)
+    limit.plot("errors", ax=errors)
     return figure

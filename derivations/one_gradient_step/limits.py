@@ -2,8 +2,8 @@ r"""Limits of the risk of one model: long steps, many samples, wide networks, ex
 
 The formulas are those of :mod:`.properties`, with the numbers of the model in them.
 
-At n = N both q = λ_B/ν and D vanish with ν: :math:`\lambda_B = \nu^2 G` and
-:math:`D/\nu \to 2\tau_1` with :math:`\tau_1 = \frac1N\operatorname{tr}\Sigma^{-1}`. So
+At the interpolation peak, n = N, both q = λ_B/ν and D vanish with ν: :math:`\lambda_B = \nu^2 G`
+and :math:`D/\nu \to 2\tau_1` with :math:`\tau_1 = \frac1N\operatorname{tr}\Sigma^{-1}`. So
 
 .. math:: R + \Delta \simeq \frac{B|_{\nu=0} + \Delta}{2\sqrt{\lambda_B\tau_1}} .
 
@@ -170,8 +170,8 @@ def limits(model: OneGradientStep, *, ridge: object = None) -> RiskLimits:
         name, _ = given_penalty(ridge)
         raise ParameterError(f"{name} must be positive for limits, got 0; ridgeless() has its own")
     at_penalty = model.paper_ridge(penalty)
-    found = model.risk(ridge=penalty)
-    linear_bias = found.bias_initial - model.best_linear_error
+    result = model.risk(ridge=penalty)
+    linear_bias = result.bias_initial - model.best_linear_error
     share, wide, steep = _coefficients(model)
     # q = D = 1: the effective ridge is the penalty itself, and the spike is the population's.
     many = _many_samples(model, at_penalty)
@@ -181,7 +181,7 @@ def limits(model: OneGradientStep, *, ridge: object = None) -> RiskLimits:
             RiskLimit(
                 "improvement, step size to infinity",
                 r"\delta",
-                cosine * linear_bias / found.ridge_derivative,
+                cosine * linear_bias / result.ridge_derivative,
                 None,
                 "formal: after the limit of large d, in which steps are of order one",
             ),
@@ -237,8 +237,8 @@ def _coefficients(model: OneGradientStep) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         # No step improves anything.
         return (sp.S.Zero,) * 3
     share, wide, steep = (
-        _in_model(found.values[name])
-        for found, name in (
+        _in_model(result.values[name])
+        for result, name in (
             (large_step_limit(), "share"),
             (wide_network_limit(), "coefficient"),
             (large_ridge_limit(), "coefficient"),
@@ -280,10 +280,10 @@ def _float(expr: sp.Expr, model: OneGradientStep) -> float:
 
 def _ridgeless(model: OneGradientStep) -> dict[str, float]:
     try:
-        found = model.ridgeless()
+        result = model.ridgeless()
     except AssumptionError:
         return {"initial": math.inf, "trained": math.inf}
-    return {"initial": found.initial, "trained": found.trained}
+    return {"initial": result.initial, "trained": result.trained}
 
 
 def _many_samples(model: OneGradientStep, penalty: float) -> dict[str, float]:
@@ -406,7 +406,7 @@ def interpolation_peak(
     given = ctx.mpf(repr(penalty))
     noise = ctx.mpf(repr(model.noise_variance))
     root = ctx.sqrt(given)
-    found = {
+    result = {
         "ridge": given,
         "amplitude_initial": values["initial"],
         "amplitude_trained": values["trained"],
@@ -417,8 +417,8 @@ def interpolation_peak(
         "inverse_trace": values["inverse_trace"],
     }
     if digits is None:
-        found = {name: float(value) for name, value in found.items()}
-    return InterpolationPeak(**found, beta=model.beta, digits=digits)
+        result = {name: float(value) for name, value in result.items()}
+    return InterpolationPeak(**result, beta=model.beta, digits=digits)
 
 
 def amplitudes(*, floor: bool = True) -> dict[str, sp.Expr]:
@@ -433,11 +433,11 @@ def amplitudes(*, floor: bool = True) -> dict[str, sp.Expr]:
     # Without a floor the resolvent of W^T W at zero exists for N < d.
     trace = at.resolvent if floor else 1 / (linear**2 * (1 - beta))
     response = at.response if floor else response_without_floor(beta)
-    found = {"inverse_trace": trace}
+    result = {"inverse_trace": trace}
     for layer, spike in (("initial", NO_SPIKE), ("trained", STEP)):
         bias = teacher_residual + teacher_linear**2 * response.bias(spike)
-        found[layer] = (bias + noise) / (2 * sp.sqrt(trace))
-    return found
+        result[layer] = (bias + noise) / (2 * sp.sqrt(trace))
+    return result
 
 
 def peak_property() -> Property:
@@ -462,7 +462,7 @@ def peak_property() -> Property:
 def _evaluate(model: OneGradientStep, digits: int) -> dict[str, sp.Expr]:
     known = exact_parameters(model, digits)
     rule = {x: sp.Rational(f.numerator, f.denominator) for x, f in known.items()}
-    found = amplitudes(floor=bool(model.student_moments.residual))
+    result = amplitudes(floor=bool(model.student_moments.residual))
     if alpha0 not in known:
         rule[alpha0] = sp.oo
-    return {name: value.subs(rule).evalf(digits) for name, value in found.items()}
+    return {name: value.subs(rule).evalf(digits) for name, value in result.items()}

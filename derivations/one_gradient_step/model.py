@@ -7,32 +7,45 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from ...atomic_files import write_atomically
 from ...deprecations import by_name, renamed
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import is_one_of, nonnegative_number, positive_number, real_number
+from ...numeric.arguments import (
+    checked_switch,
+    is_one_of,
+    nonnegative_number,
+    positive_number,
+    real_number,
+)
 from ...numeric.cache import FileCache
 from ...pages import Table, as_html
 from ...symbolic.expressions.activations import activation
-from ..bridge import spiked_from_step
+from ..activation_functions import activation_text
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..first_gradient.first_step import FirstStep, first_step
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
 from ..kernels.kernel import Kernel
+from ..late import given_by
 from ..penalties import in_convention, one_penalty
 from ..sensitivities import Directions, HasSensitivities
-from ..spiked_random_features.arguments import activation_text, checked_switch
 from .conditional_risk import conditional_risk
 from .equivalence import gaussian_equivalence, standing
 from .expansion import expansion
-from .figures import FiniteSizes, phase_data, plot_phase, plot_risk, risk_data
+from .figures import (
+    FiniteSizes,
+    RiskCurve,
+    phase_data,
+    plot_phase,
+    plot_risk,
+    risk_data,
+)
 from .kernel_spectrum import conjugate_kernel
 from .large_steps import large_steps
 from .limits import interpolation_peak, limits
@@ -48,6 +61,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...numeric.saddle_point_solver import BatchSolution
+    from ..nonlinear_spikes.model import StepAtWidth
     from ..multi_index.optimum import OptimumBeside
     from ..spiked_random_features.model import SpikedRandomFeatures
 
@@ -209,34 +223,10 @@ class OneGradientStep(HasSensitivities):
         """
         return ridge * self.beta / self.alpha
 
-    def at_width(
-        self,
-        width: int,
-        *,
-        degrees: Sequence[int] | None = None,
-        letters: Sequence[float] | None = None,
-        fractions: Sequence[float] | None = None,
-    ) -> Any:
-        """Return the model at a finite number of neurons, where a step shows higher degrees, too.
-
-        Parameters
-        ----------
-        width, degrees, letters, fractions
-            As for :class:`~giantstep.derivations.nonlinear_spikes.model.StepAtWidth`.
-
-        Returns
-        -------
-        StepAtWidth
-
-        Examples
-        --------
-        >>> step = OneGradientStep("erf", "erf", alpha=4, beta=1.5, step_size=4)
-        >>> step.at_width(600).degrees
-        (1, 3, 5)
-        """
-        from ..nonlinear_spikes.model import StepAtWidth
-
-        return StepAtWidth(self, width, degrees, letters, fractions)
+    at_width = cast(
+        "Callable[..., StepAtWidth]",
+        given_by("giantstep.derivations.nonlinear_spikes.model", "at_width"),
+    )
 
     # ------------------------------------------------------------------ over parameters
 
@@ -267,6 +257,9 @@ class OneGradientStep(HasSensitivities):
 
     def _names(self) -> Names:
         return NAMES
+
+    def _curve(self, dataset: xr.Dataset) -> RiskCurve:
+        return RiskCurve(dataset)
 
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
         return curve_attributes(self, columns)
@@ -302,7 +295,7 @@ class OneGradientStep(HasSensitivities):
     conditional_risk = conditional_risk
     weight_spike = weight_spike
     weight_spike_curve = weight_spike_curve
-    plot_singular_values = plot_model
+    plot_singular_values = renamed("weight_spike().plot(simulate_spectra(...))")(plot_model)
     conjugate_kernel = conjugate_kernel
     population_gradient = population_gradient
     equivalence = gaussian_equivalence
@@ -336,9 +329,9 @@ class OneGradientStep(HasSensitivities):
         names = ("ridge", "alpha", "beta", "step_size", "noise_variance")
         parameters = {name: parameters.pop(name, None) for name in names} | parameters
         given = {name: value for name, value in parameters.items() if value is not None}
-        found = self.curve(**given, progress=progress is not False).to_dataset()
-        scalars = [name for name, coordinate in found.coords.items() if not coordinate.dims]
-        return found.drop_vars([*scalars, "iterations", "converged"])
+        result = self.curve(**given, progress=progress is not False).to_dataset()
+        scalars = [name for name, coordinate in result.coords.items() if not coordinate.dims]
+        return result.drop_vars([*scalars, "iterations", "converged"])
 
     def kernel(self) -> Kernel:
         """Return the kernel of the risk: sweeps, derivatives, files for other languages.
@@ -351,6 +344,7 @@ class OneGradientStep(HasSensitivities):
         """
         return risk_kernel(self)
 
+    @renamed("curve(...).plot(simulation=...)")
     @one_penalty
     def plot_risk(
         self,
@@ -361,27 +355,11 @@ class OneGradientStep(HasSensitivities):
         simulated: FiniteSizes | None = None,
         ax: Any = None,
     ) -> Any:
-        """Draw the risk before and after the step over one parameter.
-
-        Parameters
-        ----------
-        over : {"alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge"}
-        values : sequence of float
-            Where on that axis.
-        ridge : float, optional
-            λ or :func:`giantstep.paper_ridge`; needed unless the axis is the penalty.
-        simulated : FiniteSizes, optional
-            Networks, and models with Gaussian features, to be drawn with standard errors.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
+        """Draw the risk before and after the step, as the last release did."""
         data = risk_data(self, over, values, ridge=ridge, simulated=simulated)
         return plot_risk(data, ax=ax)
 
+    @renamed("curve(...).plot('improvement')")
     @one_penalty
     def plot_phase(
         self,
@@ -394,23 +372,7 @@ class OneGradientStep(HasSensitivities):
         quantity: str = "improvement",
         ax: Any = None,
     ) -> Any:
-        """Draw what the step improves over two parameters, with the critical step sizes.
-
-        Parameters
-        ----------
-        x, y : str
-            Two different of the axes of :meth:`plot_risk`, such as "step_size" and "alpha".
-        x_values, y_values : sequence of float
-        ridge : float, optional
-            λ or :func:`giantstep.paper_ridge`; needed unless an axis is the penalty.
-        quantity : {"improvement", "relative_improvement", "risk_initial", "risk_trained"}
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
+        """Draw what the step improves over two parameters, as the last release did."""
         data = phase_data(self, x, x_values, y, y_values, ridge=ridge)
         return plot_phase(data, quantity, ax=ax)
 
@@ -429,34 +391,18 @@ class OneGradientStep(HasSensitivities):
         model = self
         return first_step(model.student, activation(model.teacher), centre=model.centre)
 
-    def as_spiked_features(self) -> SpikedRandomFeatures:
-        """Return this model of plain random features as spiked random features without spike.
-
-        Solutions at the same `alpha` and `ridge` are the same: its test error is the risk here.
-
-        Raises
-        ------
-        AssumptionError
-            If there is a step: the two theories are of steps of different order. If a mean has to
-            be subtracted that has no closed form.
-
-        Examples
-        --------
-        >>> from giantstep import OneGradientStep
-        >>> plain = OneGradientStep("erf", "tanh", alpha=2, beta=1.5, step_size=0)
-        >>> spiked = plain.as_spiked_features().solve(alpha=2, ridge=0.1)
-        >>> abs(spiked.test_error - plain.solve(ridge=0.1).initial) < 1e-13
-        True
-        """
-        return spiked_from_step(self)
+    as_spiked_features = cast(
+        "Callable[..., SpikedRandomFeatures]",
+        given_by("giantstep.derivations.bridge", "as_spiked_features"),
+    )
 
     # ------------------------------------------------------------------ files
 
     def parameters(self) -> dict[str, Any]:
         """Return the arguments of the model as plain values, those at their defaults left out."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "cache_folder"}
+        result = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "cache_folder"}
         optional = {"alpha0": None, "loss": "half", "centre": False}
-        return {k: v for k, v in found.items() if k not in optional or v != optional[k]}
+        return {k: v for k, v in result.items() if k not in optional or v != optional[k]}
 
     def to_json(self) -> str:
         """Return the model as JSON; :meth:`from_json` reads it."""

@@ -187,16 +187,16 @@ def exact_moments(name: str) -> dict[str, sp.Expr]:
     """
     function = activation(name)
     mean, linear = (hermite_coefficient(function, k) for k in range(2))
-    found = {
+    result = {
         "mean": mean,
         "linear": linear,
         "residual": residual_variance(function),
         "slope_variance": sp.nan if function.jumps else slope_variance(function),
     }
-    for key, value in found.items():
+    for key, value in result.items():
         if value is not sp.nan and is_exactly_zero(value, f"{key} of {name}"):
-            found[key] = sp.S.Zero
-    return found
+            result[key] = sp.S.Zero
+    return result
 
 
 def _texts(exact: dict[str, sp.Expr], digits: int) -> dict[str, str]:

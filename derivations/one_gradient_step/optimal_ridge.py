@@ -1,15 +1,13 @@
 r"""The ridge penalty with the smallest risk, before or after the step.
 
-All stationary points of the risk come from one polynomial, so that the best of them is the
-best of all. For n > N it is always positive where anything is left of the labels at λ → 0; for
-n < N the risk may fall all the way to λ → 0. Where the student or the teacher has no linear part
-the risk only falls with the penalty.
-
 In the variable s of the closed form the risk against noisy labels is a quotient of polynomials,
 :math:`(B + \Delta)/D = P(s)/Q(s)`, so that its stationary points are the roots of
 :math:`P'Q - PQ'` beyond the value of s that belongs to λ = 0. The polynomials are derived once from
-:mod:`giantstep.symbolic.systems.ridge_equivalent`; with numbers in them all their roots are found,
-by exact arithmetic on rational numbers.
+:mod:`giantstep.symbolic.systems.ridge_equivalent`; with numbers in them all their roots are
+isolated by exact arithmetic on rational numbers, so that the best of them is the best of all. For
+n > N it is always positive where anything is left of the labels at λ → 0; for n < N the risk may
+fall all the way to λ → 0. Where the student or the teacher has no linear part the risk only falls
+with the penalty.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from ...digits import checked_digits
+from ...digits import MOMENT_GUARD_DIGITS, checked_digits, decimal_fraction, mp_number
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number
 from ...result import Number, Result, quantity
@@ -33,7 +31,6 @@ from ...runtime.precision import local_context
 from ...symbolic.exact.positive_roots import positive_roots
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.systems.ridge_equivalent import Spike
-from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction, mp_number
 from .properties import SCALAR, kappa, s
 from .symbols import (
     aligned_square,
@@ -78,7 +75,7 @@ def exact_parameters(model: OneGradientStep, digits: int) -> dict[sp.Symbol, Fra
     Floats are read as the decimal numbers that they print as.
     """
     student, teacher = (m.precise(digits) for m in (model.student_moments, model.teacher_moments))
-    found = {
+    result = {
         alpha: decimal_fraction(model.alpha),
         beta: decimal_fraction(model.beta),
         step_size: decimal_fraction(model.step_size) * model.loss_factor,
@@ -89,8 +86,8 @@ def exact_parameters(model: OneGradientStep, digits: int) -> dict[sp.Symbol, Fra
         teacher_residual: Fraction(Decimal(teacher["residual"])),
     }
     if model.step_samples != float("inf"):
-        found[alpha0] = decimal_fraction(model.step_samples)
-    return found
+        result[alpha0] = decimal_fraction(model.step_samples)
+    return result
 
 
 def _value(expr: sp.Expr, known: dict[sp.Symbol, Fraction]) -> sp.Rational:
@@ -432,14 +429,14 @@ def optimal_ridge_curve(
 
     points = _points(alpha)
     hidden = None if progress is None else not progress
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for point in tqdm(points, delay=1, disable=hidden, unit="point"):
         for layer, trained in (("initial", False), ("trained", True)):
             best = optimal_ridge(model, trained=trained, alpha=point)
             for name in ("ridge", "paper_ridge", "risk", "curvature"):
-                found.setdefault(f"{name}_{layer}", []).append(float(getattr(best, name)))
+                result.setdefault(f"{name}_{layer}", []).append(float(getattr(best, name)))
     return xr.Dataset(
-        {name: ("alpha", np.array(values)) for name, values in found.items()},
+        {name: ("alpha", np.array(values)) for name, values in result.items()},
         coords={"alpha": points},
         attrs={"model": model.to_json()},
     )

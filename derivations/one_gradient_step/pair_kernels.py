@@ -49,12 +49,12 @@ def pair_kernel(f: Activation, sigma: Activation, centre: bool = False) -> sp.Ex
     """
     u, v = sp.symbols("u v", cls=sp.Dummy, real=True)
     pair = correlated_pair(u, v, c / sp.sqrt(p * q))
-    found = expect_joint(f(sp.sqrt(p) * u) * sigma(sp.sqrt(q) * v), pair)
+    result = expect_joint(f(sp.sqrt(p) * u) * sigma(sp.sqrt(q) * v), pair)
     if centre:
         mean = hermite_coefficient(f, 0)
         if mean != 0:
-            found -= mean * expect(sigma(sp.sqrt(q) * variable), variable)
-    return None if found.has(JointExpectation, GaussianExpectation) else found
+            result -= mean * expect(sigma(sp.sqrt(q) * variable), variable)
+    return None if result.has(JointExpectation, GaussianExpectation) else result
 
 
 def gradient_coefficients(kernel: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
@@ -65,13 +65,13 @@ def gradient_coefficients(kernel: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 def own_coefficient(sigma: Activation, centre: bool = False) -> sp.Expr | None:
     """Return the coefficient of w in half the gradient of K(w, w); None without a closed form."""
     root = sp.sqrt(q)
-    found = expect(sigma(root * variable) ** 2, variable)
+    result = expect(sigma(root * variable) ** 2, variable)
     if centre:
         mean = hermite_coefficient(sigma, 0)
         if mean != 0:
             # Only the factor that is the network's output is centred: E[(σ − μ_0) σ' x].
-            found -= 2 * mean * expect(sigma(root * variable), variable)
-    return None if found.has(GaussianExpectation) else found.diff(q)
+            result -= 2 * mean * expect(sigma(root * variable), variable)
+    return None if result.has(GaussianExpectation) else result.diff(q)
 
 
 def label_source(student: str, teacher: str, centre: bool) -> str | None:

@@ -115,14 +115,14 @@ def population_gradient(
             "weights must have columns whose squared lengths are within the range of floats; "
             "lengths of about one are usual"
         )
-    found = _Averages(model)
+    result = _Averages(model)
     one = np.ones(1)
     root = math.sqrt(width)
     # What is not finite is reported below, as what it is.
     with np.errstate(all="ignore"):
-        along, own = found.labels(one[:, None], squares[None, :], (teacher @ matrix)[None, :])
+        along, own = result.labels(one[:, None], squares[None, :], (teacher @ matrix)[None, :])
         labels = (np.outer(teacher, along[0]) + matrix * own[0]) * (a / root)
-        first, second = found.output(squares[:, None], squares[None, :], matrix.T @ matrix)
+        first, second = result.output(squares[:, None], squares[None, :], matrix.T @ matrix)
         output = matrix @ (a[:, None] * first) + matrix * (a @ second)
         output = output / root * (a / root)
     if not (np.isfinite(labels).all() and np.isfinite(output).all()):
@@ -130,7 +130,7 @@ def population_gradient(
             "weights or readout are too large: the population gradient is not finite in "
             "floating-point numbers; columns of length about one are usual"
         )
-    return PopulationGradient(labels - output, labels, output, found.rests_on)
+    return PopulationGradient(labels - output, labels, output, result.rests_on)
 
 
 class _Averages:

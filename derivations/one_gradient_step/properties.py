@@ -1,20 +1,16 @@
 r"""What holds for the risk of one gradient step at all parameters, with its proofs.
 
 The improvement :math:`\delta = R_0 - R_{GD}` is positive and grows with the step, the penalty grows
-with the effective ridge, and limits. Derived from the expressions of
-:mod:`giantstep.symbolic.systems.ridge_equivalent`, which is where the risk is written. (Ba,
-Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445, state the first two for n/d → ∞; in general they
-are derived here.)
+with the effective ridge, and limits. Each is derived from the expressions of
+:mod:`giantstep.symbolic.systems.ridge_equivalent`, which is where the risk is written, in two kinds
+of steps. An identity brings an expression to a form in which every term has a sign; it is decided
+exactly, as a rational function of the variable s, in which the resolvent of the Marchenko–Pastur
+law is rational. The sign of that form then follows from the assumptions on its symbols alone. Where
+μ_1 = 0 the features hold nothing of the linear part, the step has no spike, and δ = 0; the proofs
+are for b = μ_1² > 0.
 
-Where μ_1 = 0 the features hold nothing of the linear part, the step has no spike, and δ = 0; the
-proofs are for b = μ_1² > 0.
-
-Proofs that a computer can redo: identities of rational functions, and signs of sums of terms.
-
-A statement such as "the improvement is positive" is shown in two kinds of steps. An identity brings
-an expression to a form in which every term has a sign; it is decided exactly, as a rational
-function of the variable s, in which the resolvent of the Marchenko–Pastur law is rational. The sign
-of that form then follows from the assumptions on its symbols alone.
+(Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445, state the first two for n/d → ∞; in general
+they are derived here.)
 """
 
 from __future__ import annotations
@@ -136,10 +132,10 @@ class Limit:
     def holds(self) -> bool:
         """Compare with the ratio of leading coefficients."""
         try:
-            found = limit_at_infinity(self.expr, self.symbol)
+            result = limit_at_infinity(self.expr, self.symbol)
         except ValueError:
             return False
-        return vanishes(found - self.value)
+        return vanishes(result - self.value)
 
     def latex(self) -> str:
         """Return "lim expression = value"."""
@@ -462,8 +458,8 @@ def _bias_slope() -> sp.Expr:
     r"""dB/dν over ν and μ_*²: 2 c^T(Σ+ν)^{-3}c/μ_*², with all denominators positive."""
     denominator = (s**2 - beta) ** 3 * (s + SPIKE.square) ** 3
     x = SCALAR.effective_ridge
-    found = SCALAR.bias(SPIKE).diff(s) / (slope**2 * x * x.diff(s))
-    numerator = sp.expand(sp.cancel(sp.together(found * denominator)))
+    result = SCALAR.bias(SPIKE).diff(s) / (slope**2 * x * x.diff(s))
+    numerator = sp.expand(sp.cancel(sp.together(result * denominator)))
     positive = numerator / (_gap() ** 3 * (s + SPIKE.square) ** 3)
     return positive.xreplace({s: COVARIANCE.s})
 

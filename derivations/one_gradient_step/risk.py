@@ -1,12 +1,11 @@
 r"""The risk of the ridge readout before and after one gradient step: at one point and at many.
 
-The equations are systems that are lowered to kernels, the same for all models; they are lowered
-once and kept as text, and a model's parameters are the defaults of its kernel.
-
 The features of the network are equivalent to Gaussian ones of covariance
 :math:`\mu_1^2W^TW + \mu_{>1}^2` (Ba et al., arXiv 2205.01445), with W the first layer before or
 after the step. Labels have the linear part :math:`\mu_1^*`, the rest :math:`\mu_{>1}^{*2}` acts as
-noise of the readout. :mod:`.symbolic.systems.ridge_equivalent` does the rest.
+noise of the readout. :mod:`.symbolic.systems.ridge_equivalent` does the rest. The equations are the
+same for all models: they are lowered to kernels once and kept as text, and a model's parameters are
+the defaults of its kernel.
 """
 
 from __future__ import annotations
@@ -120,13 +119,13 @@ class Readout:
 
     def outputs(self) -> dict[str, sp.Expr]:
         """Return risk, bias, variance, training error and objective, before and after the step."""
-        found: dict[str, dict[str, sp.Expr]] = {}
+        result: dict[str, dict[str, sp.Expr]] = {}
         for layer, spike in (("trained", STEP), ("initial", NO_SPIKE)):
             bias = teacher_residual + teacher_linear**2 * self.response.bias(spike)
             left = teacher_linear**2 * self.response.unexplained(spike) + teacher_residual + noise
             fresh = (bias + noise) / self.derivative
             variance = fresh * self.freedom
-            found[layer] = {
+            result[layer] = {
                 "risk": bias + variance,
                 "bias": bias,
                 "variance": variance,
@@ -137,7 +136,7 @@ class Readout:
         names = {
             f"{quantity}_{layer}": values[quantity]
             for quantity in ("risk", "bias", "variance", "training_error", "objective")
-            for layer, values in found.items()
+            for layer, values in result.items()
         }
         return {
             **names,
@@ -270,19 +269,19 @@ def risk_kernel(model: OneGradientStep, kind: str = RIDGE) -> Kernel:
         A positive penalty; the limit of a vanishing one; the same for a linear student and more
         samples than neurons or dimensions.
     """
-    found = _derivation(model.cache, kind)
+    result = _derivation(model.cache, kind)
     return Kernel(
-        name=found.name,
-        title=found.title,
-        code=found.code,
-        domains=found.domains,
+        name=result.name,
+        title=result.title,
+        code=result.code,
+        domains=result.domains,
         make=partial(_lowered, kind),
         defaults=model_parameters(model),
         exact_defaults=partial(exact_parameters, model),
         proven_defaults=partial(proven_parameters, model),
         # The step has the samples of the readout, unless it has its own.
         ties={"alpha0": Tie("alpha", _same)} if model.alpha0 is None else {},
-        labels=found.labels,
+        labels=result.labels,
         cache_folder=model.cache_folder,
     )
 
@@ -308,24 +307,24 @@ def _same(value: Any, sqrt: Callable[[Any], Any]) -> Any:
 
 def exact_parameters(model: OneGradientStep, ctx: Any) -> dict[str, Any]:
     """Return the same as mpmath numbers: floats as the decimals they print as, moments exactly."""
-    found = {name: ctx.mpf(repr(value)) for name, value in model_parameters(model).items()}
+    result = {name: ctx.mpf(repr(value)) for name, value in model_parameters(model).items()}
     for layer, known in (("student", model.student_moments), ("teacher", model.teacher_moments)):
         digits = known.precise(ctx.dps)
-        found[f"{layer}_linear"] = ctx.mpf(digits["linear"])
-        found[f"{layer}_residual"] = ctx.mpf(digits["residual"])
-    return found
+        result[f"{layer}_linear"] = ctx.mpf(digits["linear"])
+        result[f"{layer}_residual"] = ctx.mpf(digits["residual"])
+    return result
 
 
 def proven_parameters(model: OneGradientStep, digits: int) -> dict[str, Any]:
     """Return the same as proven intervals."""
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         name: enclosed_parameter(exact_number(value), digits)
         for name, value in model_parameters(model).items()
     }
     for layer, known in (("student", model.student_moments), ("teacher", model.teacher_moments)):
         proven = known.certified(digits)
-        found |= {f"{layer}_{part}": proven[part] for part in ("linear", "residual")}
-    return found
+        result |= {f"{layer}_{part}": proven[part] for part in ("linear", "residual")}
+    return result
 
 
 @dataclass(frozen=True)
@@ -547,10 +546,10 @@ def solve(
 
 def exact_penalty(model: OneGradientStep, name: str, number: Any) -> sp.Expr:
     """Return the penalty λ, given in the convention of this name, as an exact number."""
-    found = exact_number(number)
+    result = exact_number(number)
     if name == "paper_ridge":
-        found *= exact_number(model.alpha) / exact_number(model.beta)
-    return found
+        result *= exact_number(model.alpha) / exact_number(model.beta)
+    return result
 
 
 def limit_kind(
@@ -705,26 +704,26 @@ def solve_points(model: OneGradientStep, points: Mapping[str, Any]) -> dict[str,
             "0, which gives random features"
         )
     columns, penalty = kernel_columns(model, points)
-    found = {name: np.empty(len(penalty)) for name in (*_COLUMNS, "residual")}
+    result = {name: np.empty(len(penalty)) for name in (*_COLUMNS, "residual")}
     for kind, part in _parts(model, columns, penalty):
         kernel = risk_kernel(model, kind)
         rows = np.stack([columns[name][part] for name in kernel.parameters], axis=1)
         values = _solved_batch(kernel, rows)
-        for key, target in found.items():
+        for key, target in result.items():
             target[part] = values[key]
-    return found
+    return result
 
 
 def solved_rows(model: OneGradientStep, columns: Columns) -> BatchSolution:
     """Return all outputs at many points as the engine of curves takes them."""
-    found = solve_points(model, columns)
-    n = len(found["residual"])
+    result = solve_points(model, columns)
+    n = len(result["residual"])
     return BatchSolution(
-        values={name: found[name] for name in _COLUMNS},
+        values={name: result[name] for name in _COLUMNS},
         errors={},
         # A closed form, but for the effective ridge.
         iterations=np.zeros(n, dtype=np.int64),
-        residual=found["residual"],
+        residual=result["residual"],
         nodes=np.zeros(n, dtype=np.int64),
         converged=np.ones(n, dtype=bool),
     )

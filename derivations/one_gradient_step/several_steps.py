@@ -20,30 +20,40 @@ the Marchenko–Pastur law of S; on fresh data S is independent in every step, w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import sympy as sp
 
 from ...deprecations import by_name
 from ...errors import AssumptionError, ParameterError
 from ...json_document import WritesJson
-from ...numeric.arguments import whole_number
+from ...numeric.arguments import checked_switch, whole_number
+from ...numeric.saddle_point_solver import BatchSolution
 from ...pages import Block, Page, Table, Typeset
 from ...symbolic.expressions.standing import Standing
-from ..spiked_random_features.arguments import checked_switch
+from ..curves import Columns, Names, solve_groups
+from ..kernels.kernel import Kernel
+from ..penalties import PAPER_RIDGE
+from ..sensitivities import Directions, HasSensitivities
+from .risk import DOMAINS, NAMES, RidgeRisk
 from .symbols import alpha0, label_square, linear, spike_square, step_size, teacher_linear
 
 if TYPE_CHECKING:
     from .model import OneGradientStep
-    from .risk import RidgeRisk
 
 _MOST_STEPS = 100
 contraction = sp.Symbol("c", nonnegative=True)
 r"""c = η μ_1²/√N, by which one step shrinks the linear part of the residuals."""
+
+WIDTH = sp.Symbol("N", positive=True)
+"""The number of neurons N."""
+
+CONTRACTION = step_size * linear**2 / sp.sqrt(WIDTH)
+"""The same in η, μ_1 and N."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ class SpikeAtWidth:
 
 
 @dataclass(frozen=True, repr=False)
-class SeveralSteps(Page, Typeset, WritesJson):
+class SeveralSteps(Page, Typeset, WritesJson, HasSensitivities):
     r"""A model after several gradient steps, as one step that is equivalent to them.
 
     Attributes
@@ -106,6 +116,53 @@ class SeveralSteps(Page, Typeset, WritesJson):
     risk = solve
     """The field's word for :meth:`solve`."""
 
+    def kernel(self) -> Kernel:
+        """Return the kernel of the risk, with the parameters of the equivalent step."""
+        return self.model.kernel()
+
+    _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+
+    def at(self, **parameters: Any) -> Self:
+        """Return these steps of a model with other parameters; see :meth:`OneGradientStep.at`."""
+        return replace(self, first=self.first.at(**parameters))
+
+    def _axes(self) -> Mapping[str, str]:
+        return DOMAINS
+
+    def _names(self) -> Names:
+        return NAMES
+
+    def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
+        return {
+            **self.first._curve_attributes(columns),
+            "model": self.to_json(),
+            "student": self.first.student,
+            "teacher": self.first.teacher,
+            "steps": self.steps,
+            "fresh": int(self.fresh),
+            "rests_on": self.rests_on,
+        }
+
+    def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
+        # Samples and step size of the equivalent step are those of one model.
+        return solve_groups(
+            self, columns, lambda one, asked: one.model._solve_rows(asked, rtol, raising),
+            outputs=self._names().outputs, raising=raising,
+            together=("ridge", PAPER_RIDGE, "beta", "noise_variance"),
+        )  # fmt: skip
+
+    def _directions(self, *, exact: bool) -> Directions:
+        equivalent = self.model._directions(exact=exact)
+        moving = {name: dict(rates) for name, rates in equivalent.moving.items()}
+        moving["step_size"] = {"step_size": self.steps * self.first.loss_factor}
+        samples = self.steps if self.fresh and self.steps else 1
+        if self.first.alpha0 is None:
+            moving["alpha"] |= moving.pop("alpha0")
+        for rates in moving.values():
+            if "alpha0" in rates:
+                rates["alpha0"] = samples
+        return Directions(moving, equivalent.excluded)
+
     def weight_spike(self, **options: Any) -> Any:
         """Return the spike of the first layer after these steps."""
         return self.model.weight_spike(**options)
@@ -116,9 +173,13 @@ class SeveralSteps(Page, Typeset, WritesJson):
 
     def contraction(self, width: int) -> float:
         """Return c = η μ_1²/√N, by which a step shrinks the linear part of the residuals."""
-        number = whole_number("width", width)
-        mu1 = self.first.student_moments.linear
-        return self.first.effective_step_size * mu1**2 / math.sqrt(number)
+        model = self.first
+        at = {
+            step_size: model.effective_step_size,
+            linear: model.student_moments.linear,
+            WIDTH: whole_number("width", width),
+        }
+        return float(CONTRACTION.subs(at))
 
     def spike_at_width(self, width: int) -> SpikeAtWidth:
         """Return length and aligned part of the spike with the shrinking of the residuals.

@@ -1,9 +1,9 @@
 r"""Networks of finite size after gradient steps, beside the theory, as labelled arrays.
 
-Exact covariances of a network's features: :math:`\mathbb{E}\,\sigma_i\sigma_j`, E f_* σ_j.
-
-By closed forms of :math:`\mathbb{E}[f(s)\,\sigma(t)]` for Gaussian pairs, at the actual lengths and
-angles of the weights. With them the population risk of a readout needs no test samples.
+The population risk of a readout needs no test samples: covariances of a network's features,
+:math:`\mathbb{E}\,\sigma_i\sigma_j` and :math:`\mathbb{E}\,f_*\sigma_j`, are closed forms of
+:math:`\mathbb{E}[f(s)\,\sigma(t)]` for Gaussian pairs, at the actual lengths and angles of the
+weights.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ... import __version__
 from ...errors import AssumptionError, ClosedFormNotFoundError, EmissionError, ParameterError
-from ...numeric.arguments import is_one_of, whole_number
+from ...numeric.arguments import checked_switch, is_one_of, whole_number
 from ...numeric.elementwise import ElementwiseFunction
 from ...numeric.networks.measure import Measurement
 from ...numeric.networks.network import Network
@@ -36,10 +36,9 @@ from ...symbolic.expressions.activations import Activation, activation, z as var
 from ...symbolic.gaussian.expectation import GaussianExpectation, expect
 from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.printing.compiled import Formula, function_source
-from ..activation_functions import kept_elementwise
+from ..activation_functions import cached_elementwise
 from ..derived import derived
 from ..penalties import items_of, one_penalty, penalties
-from ..spiked_random_features.arguments import checked_switch
 from .conditional_risk import conditional_prediction
 from .pair_kernels import c, p, pair_kernel, q
 
@@ -197,8 +196,8 @@ class CentredFunction:
         self, values: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return both, in one turn."""
-        found, slopes = self.function.values_and_slopes(values)
-        return found - self.mean, slopes
+        result, slopes = self.function.values_and_slopes(values)
+        return result - self.mean, slopes
 
 
 def one_step_network(
@@ -266,7 +265,7 @@ def network_functions(
 ) -> tuple[CentredFunction, Callable[..., Any], CentredFunction]:
     """Return student, its derivative and teacher as functions of arrays, without their means."""
     student, teacher = (
-        kept_elementwise(model.cache, text) for text in (model.student, model.teacher)
+        cached_elementwise(model.cache, text) for text in (model.student, model.teacher)
     )
     centred = CentredFunction(student, "student", model.student_moments.mean)
     return (
@@ -436,13 +435,13 @@ def _step_ratio(model: OneGradientStep, network: Network) -> float:
 
 def recorded_steps(steps: object, layer: str) -> tuple[int, ...]:
     """Return numbers of steps, zero among them, increasing."""
-    found = {whole_number("steps", step, minimum=0) for step in items_of("steps", steps)}
-    if layer == "theory" and len(found - {0}) > 1:
+    result = {whole_number("steps", step, minimum=0) for step in items_of("steps", steps)}
+    if layer == "theory" and len(result - {0}) > 1:
         raise ParameterError(
             f"layer='theory' has one layer after all its steps; steps must be one number, got "
             f"{steps!r}"
         )
-    return tuple(sorted(found | {0}))
+    return tuple(sorted(result | {0}))
 
 
 def measured_networks(
@@ -504,7 +503,7 @@ def _dataset(
             parts["improvement"] = values[:, 0] - values[:, -1]
         for part, rows in parts.items():
             columns[part], columns[f"{part}_standard_error"] = (
-                ("ridge", found) for found in mean_and_error(rows)
+                ("ridge", result) for result in mean_and_error(rows)
             )
     for name in ("spike_length", "spike_overlap"):
         columns[name] = ("seed", networks[name])

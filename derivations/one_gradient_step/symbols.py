@@ -1,10 +1,8 @@
 r"""The symbols of the theory of one gradient step, one for each quantity.
 
-Names and scaling of the toolkit; in brackets the letters of Ba et al., arXiv 2205.01445.
-
-The spike that one step adds to the first layer: :math:`W_1 = W_0 + u\,a^T`, |a| = 1.
-
-To leading order :math:`u = \eta\mu_1 X^Ty/n`, so by the rule of the first gradient
+Names and scaling of the toolkit; in brackets the letters of Ba et al., arXiv 2205.01445. The spike
+that one step adds to the first layer is :math:`W_1 = W_0 + u\,a^T`, |a| = 1, to leading order with
+:math:`u = \eta\mu_1 X^Ty/n`, so by the rule of the first gradient
 
 .. math:: \theta_1^2 = |u|^2 \to (\eta\mu_1)^2\Big(\mu_1^{*2} + \frac{Y}{\alpha_0}\Big), \qquad
     \theta_2 = u\cdot\beta_* \to \eta\mu_1\mu_1^* .
@@ -17,12 +15,10 @@ from __future__ import annotations
 import sympy as sp
 
 from ...symbolic.hermite.coefficients import correlation_square
+from ..symbols import alpha0, noise
 
 alpha = sp.Symbol("alpha", positive=True)
 r"""Sample complexity n/d of the ridge readout (ψ1)."""
-
-alpha0 = sp.Symbol("alpha_0", positive=True)
-r"""Sample complexity n/d of the gradient step (ψ1 too, for both samples)."""
 
 beta = sp.Symbol("beta", positive=True)
 r"""Aspect ratio N/d (ψ2)."""
@@ -32,9 +28,6 @@ r"""Ridge penalty of :math:`\sum(y - \varphi\cdot w/\sqrt N)^2 + \lambda|w|^2`: 
 
 step_size = sp.Symbol("eta", nonnegative=True)
 r"""Step size η of :math:`W_1 = W_0 + \eta\sqrt N\,G` with the gradient of half the squared loss."""
-
-noise = sp.Symbol("Delta", nonnegative=True)
-r"""Variance of the label noise."""
 
 linear = sp.Symbol("mu_1", real=True)
 r""":math:`\mu_1 = \mathbb{E}\,z\sigma(z)` of the student."""

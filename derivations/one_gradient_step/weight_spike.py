@@ -3,7 +3,9 @@ r"""The largest singular value of the first layer after the step, and where its 
 Numbers come from functions printed once from the expressions here and kept as text. One
 point is computed with at least 40 digits and then rounded: next to the threshold
 :math:`\theta_1 = \beta^{1/4}` nothing is lost. Floats are read as the decimal numbers that they
-print as.
+print as; proven intervals come from the same formulas, with proven enclosures of the moments of
+student and teacher. Whether there is an outlier is then proven by a sign, which at the threshold it
+cannot be.
 
 One step makes :math:`W_1 = W_0 + u\,a^\top` to leading order (:mod:`.symbols`), a matrix with a
 perturbation of rank one (:mod:`giantstep.symbolic.systems.rank_one_perturbation`). Its length is
@@ -12,13 +14,8 @@ the largest singular value leaves the bulk, :math:`T = \theta_1^2 = \sqrt\beta/q
 overlaps have the factor 1 − q, which is handed in as a number of its own: nothing cancels next to
 the threshold, and nothing overflows for large steps.
 
-Ba et al., arXiv 2205.01445, section 3; the label noise in θ1 and the overlap of the right singular
-vector with the readout are derived here.
-
-Proven intervals of the spike: the formulas are those that the numbers are printed from.
-
-Moments of student and teacher enter as proven enclosures, parameters as the decimal numbers that
-they print as. Whether there is an outlier is proven by a sign; at the threshold it cannot be.
+(Ba et al., arXiv 2205.01445, section 3; the label noise in θ1 and the overlap of the right singular
+vector with the readout are derived here.)
 """
 
 from __future__ import annotations
@@ -144,11 +141,11 @@ def scaled_outlier() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     Sums and products of positive terms: :math:`q^2 s_1^2 = (r + q^2)(1 + r q^2)`, and both
     overlaps have the factor :math:`1 - q^4 = (1 - q)(1 + q)(1 + q^2)`.
     """
-    found = outlier()
+    result = outlier()
     rule = {strength: root_beta / ratio**2, beta: root_beta**2}
-    square = sp.factor(sp.cancel(found.square.subs(rule) * ratio**2))
+    square = sp.factor(sp.cancel(result.square.subs(rule) * ratio**2))
     overlaps = []
-    for overlap in (found.left_overlap, found.right_overlap):
+    for overlap in (result.left_overlap, result.right_overlap):
         numerator, denominator = sp.fraction(sp.cancel(overlap.subs(rule)))
         # The sign of the fraction is SymPy's choice: make the denominator positive.
         if denominator.subs({root_beta: 1, ratio: 1}) < 0:
@@ -165,7 +162,7 @@ def square_outside(spike: sp.Expr) -> sp.Expr:
 
 def identities() -> dict[str, sp.Expr]:
     """Return what has to vanish: the scaled forms against those of the perturbed matrix."""
-    found = outlier()
+    result = outlier()
     rule = {ratio: sp.sqrt(root_beta / strength)}
     scaled = [
         expr.subs(distance, 1 - ratio).subs(rule).subs(root_beta, sp.sqrt(beta))
@@ -174,11 +171,11 @@ def identities() -> dict[str, sp.Expr]:
     q = sp.sqrt(sp.sqrt(beta) / strength)
     unit = {step_size: 1}
     return {
-        "squared singular value": found.square - (scaled[0] / q) ** 2,
-        "overlap with u": found.left_overlap - scaled[1],
-        "overlap with a": found.right_overlap - scaled[2],
-        "distance to the bulk": found.square - bulk_edge(beta, 1) ** 2 - square_outside(strength),
-        "threshold": found.threshold - sp.sqrt(beta),
+        "squared singular value": result.square - (scaled[0] / q) ** 2,
+        "overlap with u": result.left_overlap - scaled[1],
+        "overlap with a": result.right_overlap - scaled[2],
+        "distance to the bulk": result.square - bulk_edge(beta, 1) ** 2 - square_outside(strength),
+        "threshold": result.threshold - sp.sqrt(beta),
         "theta1": spike_length() ** 2 - spike_square().subs(unit),
         "theta2": aligned_length() ** 2 - aligned_square().subs(unit),
         "alignment": alignment() ** 2 - aligned_square() / spike_square(),
@@ -191,7 +188,7 @@ def identities() -> dict[str, sp.Expr]:
 
 def spike_sources() -> dict[str, str]:
     """Return sources: "precise" for one point in an mpmath context, "arrays" for many in floats."""
-    found = Formula(
+    result = Formula(
         (root_beta, ratio, distance),
         scaled_outlier(),
         "q s_1 and the squared overlaps with u and a",
@@ -202,10 +199,10 @@ def spike_sources() -> dict[str, str]:
         ),
         "alignment": Formula(_STEP, alignment(), "the cosine of X^T y and the teacher's direction"),
         "critical": Formula((root_beta, *_STEP), critical_step_size(), "eta_c for half the loss"),
-        "outlier": found,
+        "outlier": result,
     }
     arrays = {
-        "outlier": found,
+        "outlier": result,
         "density": Formula(
             (singular_value, lower, upper, beta),
             singular_value_density(singular_value, lower, upper, beta),
@@ -277,8 +274,8 @@ class SpikePoint:
     def _critical(self) -> Any:
         if not self.unit_lengths()[0]:
             return self.ctx.inf
-        found: Any = self.functions.critical(self.root_beta, *self.given)
-        return found / self.factor
+        result: Any = self.functions.critical(self.root_beta, *self.given)
+        return result / self.factor
 
     def edges(self) -> tuple[Any, Any]:
         return abs(1 - self.root_beta), 1 + self.root_beta
@@ -444,8 +441,8 @@ class WeightSpike(Result):
         """Whether there is an outlier, and from which step size on."""
         if self.critical_step_size == math.inf:
             return "no step size makes an outlier"
-        found = "an outlier" if self.supercritical else "no outlier"
-        return f"{found}: the critical step size is {self.text(self.critical_step_size)}"
+        result = "an outlier" if self.supercritical else "no outlier"
+        return f"{result}: the critical step size is {self.text(self.critical_step_size)}"
 
     def rows(self) -> list[Row]:
         """Return the numbers; the share of zeros only where there are some."""
@@ -467,9 +464,9 @@ class WeightSpike(Result):
         ParameterError
             If x are no real numbers.
         """
-        found = array_functions(self.model)
+        result = array_functions(self.model)
         lower, upper = map(float, self.bulk_edges)
-        return _inside(x, lower, upper, lambda s: found.density(s, lower, upper, self.beta))
+        return _inside(x, lower, upper, lambda s: result.density(s, lower, upper, self.beta))
 
     def gram_density(self, x: ArrayLike) -> Any:
         r"""Return the density of the eigenvalues of :math:`WW^\top`, squared singular values.
@@ -482,9 +479,9 @@ class WeightSpike(Result):
         ParameterError
             If x are no real numbers.
         """
-        found = array_functions(self.model)
+        result = array_functions(self.model)
         lower, upper = map(float, self.bulk_edges)
-        values = _inside(x, lower**2, upper**2, lambda v: found.gram_density(v, lower, upper))
+        values = _inside(x, lower**2, upper**2, lambda v: result.gram_density(v, lower, upper))
         if lower == 0:
             values = np.where(np.asarray(x) == 0, math.inf, values)[()]
         return values
@@ -613,11 +610,11 @@ def _inside(x: ArrayLike, lower: float, upper: float, function: Callable[[Real],
     points = points.astype(float)
     if np.isnan(points).any():
         raise ParameterError("x must hold no nan")
-    found = np.zeros(points.shape)
+    result = np.zeros(points.shape)
     inside = (points >= lower) & (points <= upper)
     # At zero, which is inside only if β = 1, the limit from above.
-    found[inside] = function(np.maximum(points[inside], _SMALLEST))
-    return found[()]
+    result[inside] = function(np.maximum(points[inside], _SMALLEST))
+    return result[()]
 
 
 # Closer to the threshold than this, relative to the step size, a float would lose digits.
@@ -722,21 +719,7 @@ def plot_model(
     seed: int = 0,
     ax: Any = None,
 ) -> Any:
-    """Draw the singular values of the first layer: theory and a simulated histogram.
-
-    Parameters
-    ----------
-    dimension : int, optional
-        Input dimension d of the simulated networks; default: theory alone.
-    seeds, seed : int
-        Number of networks, and entropy.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; default: a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
+    """Draw the singular values of the first layer, as the last release did."""
     simulated = None
     if dimension is not None:
         simulated = model.simulate_spectra(dimension, seeds=seeds, matrices=("weights",), seed=seed)
@@ -745,16 +728,16 @@ def plot_model(
 
 def _rows(given: Any) -> NDArray[np.float64]:
     """Return singular values with one row for each network."""
-    found = given
+    result = given
     if hasattr(given, "data_vars"):
         if "singular_values" not in given:
             raise ParameterError(
                 "singular_values must be a dataset of simulate_spectra with matrices=('weights',)"
             )
         last = given["singular_values"]
-        found = (last.isel(step=-1) if "step" in last.dims else last).to_numpy()
+        result = (last.isel(step=-1) if "step" in last.dims else last).to_numpy()
     try:
-        array = np.atleast_2d(np.asarray(found, dtype=float))
+        array = np.atleast_2d(np.asarray(result, dtype=float))
     except (TypeError, ValueError):
         array = np.zeros((0, 0))
     if array.size == 0 or array.ndim > 2 or not (np.isfinite(array) & (array >= 0)).all():
@@ -819,12 +802,12 @@ def certified_weight_spike(model: OneGradientStep, digits: int = DEFAULT_DIGITS)
         values["singular_value"] = formulas.enclosure(1 + sp.sqrt(symbols.beta), digits)
         for name in ("alignment_spike", "alignment_teacher", "alignment_readout"):
             values[name] = Enclosure(sp.S.Zero, sp.S.Zero)
-    found = "an outlier" if above else "no outlier"
+    result = "an outlier" if above else "no outlier"
     return CertifiedValues(
         title=f"first layer after {model}",
         values=values,
         statement=(
-            f"each limit lies in its interval, and its formula has {found} at this step size"
+            f"each limit lies in its interval, and its formula has {result} at this step size"
         ),
         assumptions=(*LIBRARIES, CERTIFIED_LIMIT),
         digits=digits,

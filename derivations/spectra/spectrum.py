@@ -224,7 +224,7 @@ class Spectrum(Result):
         """
         return self._law.bulk(whole_number("points", _POINTS if points is None else points, *GRID))
 
-    def density_at(self, x: object) -> Any:
+    def density(self, x: object) -> Any:
         """Return the density of the bulk at points of the real axis.
 
         One is the mass of all eigenvalues, atoms included. Zero off the bulk; infinite at an edge
@@ -246,6 +246,8 @@ class Spectrum(Result):
             found[inside] = self._law.density(ascending)[back]
         found[(flat == 0) & (ends[:, 0] == 0).any()] = math.inf
         return float(found[0]) if points.ndim == 0 else found.reshape(points.shape)
+
+    density_at = density
 
     def cumulative_at(self, x: object) -> Any:
         """Return the share of the eigenvalues up to points x, atoms included.
@@ -319,7 +321,7 @@ class Spectrum(Result):
                         f"z = {x:g} lies on the real axis inside the bulk, between {ends[0]:g} and "
                         f"{ends[1]:g}, where the transform depends on the side from which it is "
                         f"reached; give a complex z, such as {x:g}+1e-6j, or take "
-                        f"density_at({x:g})"
+                        f"density({x:g})"
                     )
 
     @property

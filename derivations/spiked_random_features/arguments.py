@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import sys
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,6 +19,7 @@ from ...numeric.arguments import (
     real_number,
     whole_number,
 )
+from ..activation_functions import activation_text
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
@@ -30,6 +30,14 @@ PUBLISHED, COMPLETE = LEADING_ORDERS = ("published", "complete")
 STEP = ("step_size", "alpha0")
 DIRECT = ("spike_strength", "bulk_variance", "alignment")
 """Parameters of a step, and of a spike that is given instead."""
+
+SPIKE = (
+    "spike_strength", "bulk_variance", "alignment", "orthogonal_alignment", "norm_overlap",
+    "stretch_along", "stretch_mixed", "stretch_across",
+)  # fmt: skip
+"""Fields of a spike, in the order in which the map returns them."""
+STRETCH = SPIKE[-3:]
+"""Those that are the stretch of the rows."""
 
 READOUT_DOMAINS = {
     "alpha": "positive",
@@ -144,17 +152,3 @@ def checked_width(width: object) -> int | None:
     if isinstance(width, float) and width == math.inf:
         raise ParameterError("width must be a whole number; for the limit of width inf use None")
     return whole_number("width", width)
-
-
-def activation_text(name: str, value: object) -> str:
-    """Return an activation as the text that our own parser reads, whoever declared it."""
-    # SymPy expressions and Activations print as text that our own parser reads.
-    expr = getattr(value, "name", None) or value
-    if isinstance(expr, str) and "giantstep.symbolic.expressions.activations" not in sys.modules:
-        # Nobody has declared a name; SymPy is not needed.
-        return expr
-    from ...symbolic.expressions.activations import activation, without_declared
-
-    if not isinstance(expr, str):
-        expr = str(activation(value, argument=name).name)  # type: ignore[arg-type]
-    return without_declared(expr)

@@ -22,14 +22,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number, real_array
+from ...numeric.networks.bulk import bulk_overlaps, bulk_spectrum
+from ...symbolic.expressions.arguments import as_expression
+from ...symbolic.expressions.parser import parse_expression
+from ...symbolic.printing.compiled import compiled
+from ..kernels.precise import exact_number
 
 if TYPE_CHECKING:
-    import sympy as sp
-
     from ...numeric.networks.layer import FirstLayer
     from .model import SpikedRandomFeatures
 
@@ -164,8 +168,6 @@ class BulkLaw:
         ParameterError
             If shapes do not fit, or v and ζ are not orthonormal.
         """
-        from ...numeric.networks.bulk import bulk_overlaps
-
         return cls._of(bulk_overlaps(rows, spike, teacher))
 
     @classmethod
@@ -177,8 +179,6 @@ class BulkLaw:
         ParameterError
             If it has several spikes or teachers.
         """
-        from ...numeric.networks.bulk import bulk_spectrum
-
         return cls._of(bulk_spectrum(layer))
 
     @classmethod
@@ -359,10 +359,6 @@ class BulkLaw:
 
     def exact_table(self, digits: int) -> dict[str, list[sp.Expr]]:
         """Return the same to so many digits: floats mean the decimals that they print as."""
-        import sympy as sp
-
-        from ..kernels.precise import exact_number
-
         if self.density is None:
             found = {name: [exact_number(x) for x in values] for name, values in self.columns}
         else:
@@ -624,8 +620,6 @@ class BulkDensity:
     def _rule(
         self, rule: Any, degree: int, functions: Mapping[str, Any], ctx: Any
     ) -> dict[str, list[Any]]:
-        import sympy as sp
-
         table: dict[str, list[Any]] = {"weight": [], "D": []} | {n: [] for n, _ in self.columns}
         ends = [ctx.mpf(str(read_expression(t, "domain").evalf(ctx.dps))) for t in self.domain]
         # Closer to an end than rounding lets tell on which side a node is.
@@ -666,14 +660,10 @@ class BulkDensity:
 
     @staticmethod
     def _compiled(text: str, ctx: Any) -> Any:
-        from ...symbolic.printing.compiled import compiled
-
         return compiled(read_expression(text, "density"), [_variable()], ctx)
 
 
 def _variable() -> sp.Symbol:
-    import sympy as sp
-
     return sp.Symbol("x", positive=True)
 
 
@@ -681,8 +671,6 @@ def expression_text(value: Any, argument: str) -> str:
     """Return an expression in x, or a number, as text that :func:`read_expression` reads."""
     if isinstance(value, str):
         return value
-    from ...symbolic.expressions.arguments import as_expression
-    from ..kernels.precise import exact_number
 
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         return str(exact_number(value))
@@ -697,8 +685,6 @@ def read_expression(text: str, argument: str) -> sp.Expr:
     ExpressionError
         If it cannot be read; `argument` is its name in the message.
     """
-    from ...symbolic.expressions.parser import parse_expression
-
     known = [] if argument in _PLACES else [_variable()]
     return parse_expression(text, known, argument=argument)
 

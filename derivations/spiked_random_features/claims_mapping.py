@@ -30,7 +30,7 @@ from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.expectation import GaussianExpectation, expect
 from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.hermite.equivalence import conditional_equivalence
-from ..activation_functions import kept_elementwise
+from ..activation_functions import cached_elementwise
 from ..certificates.agreement import agreement, decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
@@ -414,7 +414,7 @@ def conditional_features(
         model = SpikedRandomFeatures.from_parameters(
             student, "sin", spike_strength=r, bulk_variance=c, alignment=0.5
         )
-        function = kept_elementwise(model._cache, student)
+        function = cached_elementwise(model._cache, student)
         for kappa in (-1.5, 0.7):
             mu0, mu1, mu2_squared = _coefficients(model, kappa)
             with threadpoolctl.threadpool_limits(1, user_api="blas"):

@@ -22,8 +22,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
+from ... import __version__
 from ...deprecations import by_name, renamed
 from ...digits import checked_digits
 from ...errors import AssumptionError, ConvergenceError, ParameterError
@@ -31,10 +33,17 @@ from ...numeric.arguments import is_one_of, positive_array
 from ...numeric.kernel_code import KernelCode
 from ...numeric.optimum import Axis, Differenced, Objective
 from ...runtime.generated import defined
+from ...symbolic.expressions.activations import activation
+from ...symbolic.printing.compiled import Formula
 from ..derived import derived
+from ..kernels.sensitivities import KernelObjective, derivative_code
 from ..optima import DEFAULT_BOUNDS, Optimum, optimum
 from ..sensitivities import Directions, HasSensitivities
-from .arguments import STEP, checked_point
+from . import mapping as m
+from .arguments import SPIKE, STEP, STRETCH, checked_point
+from .derive import STEP_ARGUMENTS, flags_of, scalar_functions, symbolic_model
+from .precise import precise_ridge
+from .solution import model_attributes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,7 +51,6 @@ if TYPE_CHECKING:
     from ...symbolic.systems.saddle_point import SaddlePointSystem
     from ..curves import HasCurves
     from ..kernels.sensitivities import Rates
-    from .mapping import SpikeMapping
     from .model import SpikedRandomFeatures
 
 
@@ -236,13 +244,6 @@ class DifferencedOptimum(HasSensitivities):
 
 # ------------------------------------------------------------------ tangents
 
-SPIKE = (
-    "spike_strength", "bulk_variance", "alignment", "orthogonal_alignment", "norm_overlap",
-    "stretch_along", "stretch_mixed", "stretch_across",
-)  # fmt: skip
-"""Fields of a spike, in the order in which the map returns them."""
-STRETCH = SPIKE[-3:]
-"""Those that are the stretch of the rows."""
 OF_STEP = ("step_size", "alpha0", "noise_variance")
 """Arguments of the map."""
 STEP_MOVES = (
@@ -270,22 +271,10 @@ def derivative_kernel(
     )
 
 
-def flags_of(model: SpikedRandomFeatures) -> dict[str, Any]:
-    """Return which case of the equations holds for a model."""
-    return {
-        **model._case,
-        "finite_width": model.width is not None,
-        "bulk": model._bulk.equations,
-    }
-
-
 @derived("spiked_random_features/derivatives", KernelCode)
 def _derivative_code(
     student: str, teacher: str, of: str, moving: tuple[str, ...], **flags: Any
 ) -> KernelCode:
-    from ..kernels.sensitivities import derivative_code
-    from .derive import symbolic_model
-
     system = symbolic_model(student, teacher, **flags).system
     there = _moving_parameters(system)
     return derivative_code(system, of, [name for name in moving if name in there])
@@ -344,11 +333,6 @@ def step_rates(
 
 @derived("spiked_random_features/letter_rates", str)
 def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool) -> str:
-    from ...symbolic.expressions.activations import activation
-    from ...symbolic.printing.compiled import Formula
-    from . import mapping as m
-    from .derive import STEP_ARGUMENTS, scalar_functions
-
     mapping = m.spike_mapping(
         activation(student), activation(teacher), stretched=stretched, letter=m.letter,
         mean_letter=m.mean_letter,
@@ -359,15 +343,11 @@ def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool)
     return scalar_functions({"mapping_rates": Formula(arguments, derivatives)}, names)
 
 
-def mapping_derivatives(mapping: SpikeMapping, infinite: bool = False) -> list[Any]:
+def mapping_derivatives(mapping: m.SpikeMapping, infinite: bool = False) -> list[Any]:
     """Return the derivative of each field of the spike, for each argument of the map in turn.
 
     `infinite` takes the limit of infinite alpha0 first.
     """
-    import sympy as sp
-
-    from . import mapping as m
-
     fields = [getattr(mapping, name) for name in SPIKE]
     if infinite:
         fields = [f.xreplace({m.alpha0: sp.oo}) for f in fields]
@@ -446,21 +426,15 @@ def _across(known: Any) -> Any:
 
 def _exact_step_rates(model: SpikedRandomFeatures) -> Callable[[str], dict[str, Any]]:
     """Return what takes a parameter of the step to functions of numbers of mpmath."""
-    import sympy as sp
-
-    from . import mapping as map_of_step
-
     infinite, symbolic = model.alpha0 == math.inf, model.symbolic()
     derivatives = mapping_derivatives(
-        map_of_step.spike_mapping(
-            symbolic.student, symbolic.teacher, stretched=model._case["stretched"]
-        ),
+        m.spike_mapping(symbolic.student, symbolic.teacher, stretched=model._case["stretched"]),
         infinite,
     )
     given = {
-        map_of_step.step_size: sp.Rational(repr(model.step_size)),
-        map_of_step.alpha0: sp.S.One if infinite else sp.Rational(repr(model.alpha0)),
-        map_of_step.noise: sp.Rational(repr(model.noise_variance)),
+        m.step_size: sp.Rational(repr(model.step_size)),
+        m.alpha0: sp.S.One if infinite else sp.Rational(repr(model.alpha0)),
+        m.noise: sp.Rational(repr(model.noise_variance)),
     }
 
     def number(value: sp.Expr, known: Any) -> Any:
@@ -514,7 +488,6 @@ def spiked_optimum(
         raise ParameterError("digits refine one optimum; give numbers in place of arrays")
     if not best.is_interior or best.maximum:
         return best
-    from .precise import precise_ridge
 
     fixed = dict(asked["fixed"])
     alpha = fixed.pop("alpha")
@@ -554,8 +527,6 @@ class _SpikedQuestion:
         return _domains(self._model)
 
     def attributes(self) -> dict[str, Any]:
-        from .solution import model_attributes
-
         # The step and the spike of the model are not those of the optimum.
         moved = ("ridge", *SPIKE)
         return {k: v for k, v in model_attributes(self._model, 0.0).items() if k not in moved}
@@ -565,7 +536,6 @@ class _SpikedQuestion:
     ) -> tuple[Objective, bool]:
 
         # Needs SymPy, which a known model that is only solved does not.
-        from ..kernels.sensitivities import KernelObjective
 
         names = [axis.name for axis in axes]
         place = _places(self._model, axes, fixed, _mover(self._model))
@@ -671,8 +641,6 @@ class _ValuesQuestion:
         return _domains(self.model)
 
     def attributes(self) -> dict[str, Any]:
-        from ... import __version__
-
         return {"model": self.model.to_json(), "giantstep_version": __version__}
 
     def objective(

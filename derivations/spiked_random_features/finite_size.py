@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from ... import __version__
 from ...errors import ParameterError
 from ...numeric.arguments import checked_seed, positive_array, positive_number, whole_number
 from ...numeric.extrapolation import Extrapolation, extrapolate
 from ...numeric.seed_store import store_folder
+from ..figures import BLUE, GREY, VERMILLION, new_figure, styled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -147,8 +149,6 @@ class FiniteSizeStudy:
         ParameterError
             If there is no such quantity or sample complexity, or `ax` is something else.
         """
-        from ..figures import BLUE, GREY, VERMILLION, new_figure, styled
-
         if ax is not None and not hasattr(ax, "errorbar"):
             raise ParameterError(f"ax must be axes of matplotlib, got {ax!r}")
         data, found = self._at(quantity, alpha), self.fit(quantity, alpha)
@@ -363,7 +363,6 @@ def _study(
         predicted = [np.ravel(getattr(point, quantity, ())) for point in theory]
         if predicted and all(value.size == 1 for value in predicted):
             columns[f"{quantity}_theory"] = ("alpha", [float(v[0]) for v in predicted])
-    from ... import __version__
 
     dataset = xr.Dataset(
         columns,

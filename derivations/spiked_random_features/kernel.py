@@ -7,9 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...symbolic.lowering.lowered import lower
 from ..kernels.arguments import Tie
 from ..kernels.kernel import Kernel
-from .derivation import kernel_code
+from .derive import kernel_code, with_constraints
+from .precise import exact_parameters, proven_parameters
 from .solution import SYMBOLS
 
 if TYPE_CHECKING:
@@ -31,10 +33,7 @@ def orthogonal(alignment: Any, sqrt: Callable[[Any], Any]) -> Any:
 
 
 def model_kernel(model: SpikedRandomFeatures) -> Kernel:
-    """Return the kernel of a model, its parameters as defaults.
-
-    Nothing here needs SymPy: that is imported when text of a stage or another target is asked for.
-    """
+    """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
     found = model.derivation
     values = model._parameter_values()
     return Kernel(
@@ -72,9 +71,6 @@ def _special_domains(model: SpikedRandomFeatures) -> dict[str, str]:
 
 
 def _lowered(model: SpikedRandomFeatures) -> LoweredSystem:
-    from ...symbolic.lowering.lowered import lower
-    from .derive import with_constraints
-
     return lower(with_constraints(model.symbolic().system, model.spike))
 
 
@@ -83,12 +79,8 @@ def _solved(model: SpikedRandomFeatures) -> LoweredSystem:
 
 
 def _exact_defaults(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
-    from .precise import exact_parameters
-
     return exact_parameters(model, ctx)
 
 
 def _proven_defaults(model: SpikedRandomFeatures, digits: int) -> dict[str, Any]:
-    from .precise import proven_parameters
-
     return proven_parameters(model, digits)

@@ -47,10 +47,9 @@ from ...symbolic.hermite.coefficients import (
     residual_variance,
     slope_variance,
 )
+from ..symbols import alpha0, noise
 
 step_size = sp.Symbol("s", nonnegative=True)
-alpha0 = sp.Symbol("alpha_0", positive=True)
-noise = sp.Symbol("Delta", nonnegative=True)
 # The readout of one neuron during the step, times sqrt(p), and its mean over the neurons.
 letter, mean_letter = sp.symbols("l lbar", real=True)
 

@@ -1,8 +1,4 @@
-"""The model that users build: parameters in, learning curves, solutions and simulations out.
-
-Nothing here imports SymPy, xarray or matplotlib before it is needed: the theory of a known pair of
-activations comes from cached sources.
-"""
+"""The model that users build: parameters in, learning curves, solutions and simulations out."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -26,9 +22,11 @@ from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
 from ..certificates.certificate import certificate_wanted
+from ..curve_figure import plot_curve
 from ..curves import Columns, Names, solve_groups, varied
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
+from ..late import given_by
 from ..penalties import PaperRidge, readout_penalty
 from .arguments import (
     COMPLETE,
@@ -43,17 +41,24 @@ from .arguments import (
     with_alias,
 )
 from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
-from .derivation import Derivation, derivation, load_kernel
+from .derive import Derivation, derivation, load_kernel, symbolic_model
 from .differentiation import Differentiation
+from .learning_rates import per_neuron_step
+from .precise import certified, refine
+from .presentation import model_latex
+from .simulated import network_of, simulate_model
 from .solution import CURVE, Solution, curve_attributes, solution_from
 from .spike import (
     SpikeParameters,
     checked_spike,
     rechecked_spike,
     relative_bulk_spread,
+    require_odd,
     spike_after_step,
     stretched_after_step,
 )
+from .vocabulary.learned_bias import learned_bias
+from .vocabulary.model import VocabularyFeatures
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -72,6 +77,7 @@ if TYPE_CHECKING:
     from .vocabulary.learned_bias import LearnedBias
 
 _MODEL = "spiked_random_features"
+_HERE = __package__
 _COMMON = ("student", "teacher", "beta", "noise_variance")
 _OPTIONS = ("allow_non_odd", "leading_order")
 LARGE_SPREAD = 0.3
@@ -185,12 +191,8 @@ class SpikedRandomFeatures(Differentiation):
                 "bulk out, or give spike and bulk by SpikedRandomFeatures.from_parameters"
             )
         found = self._derivation(unspiked=False, aligned=False)
-        if not found.odd_student and not self.allow_non_odd and self.direct_parameters is None:
-            raise AssumptionError(
-                f"student {found.student!r} is not an odd function, which Result 3.1 assumes; "
-                "pass allow_non_odd=True (--allow-non-odd) for the extension to other students, "
-                "or choose an odd one such as tanh, erf or sin"
-            )
+        if self.direct_parameters is None:
+            require_odd(found, self.allow_non_odd)
         _ = self.spike  # refuses a student that jumps and a step that is too small, now
 
     def __getstate__(self) -> dict[str, Any]:
@@ -279,8 +281,6 @@ class SpikedRandomFeatures(Differentiation):
         **others
             Further arguments of the class.
         """
-        from .learning_rates import per_neuron_step
-
         if "step_size" in others:
             raise ParameterError("give either step_size or learning_rate, not both")
         step = per_neuron_step(learning_rate, convention, beta=beta)
@@ -428,8 +428,6 @@ class SpikedRandomFeatures(Differentiation):
 
     def symbolic(self) -> SymbolicModel:
         """Return the model as SymPy objects: free energy, equations, blocks, program."""
-        from .derive import symbolic_model
-
         return symbolic_model(
             self.student,
             self.teacher,
@@ -438,11 +436,10 @@ class SpikedRandomFeatures(Differentiation):
             bulk=self._bulk.equations,
         )
 
-    def kernel(self) -> Kernel:
-        """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
-        from .kernel import model_kernel
-
-        return model_kernel(self)
+    kernel = cast(
+        "Callable[..., Kernel]",
+        given_by(f"{_HERE}.kernel", "model_kernel"),
+    )
 
     # ------------------------------------------------------------------ solving
 
@@ -557,12 +554,8 @@ class SpikedRandomFeatures(Differentiation):
         ridge = readout_penalty(ridge, alpha, self.beta, exact=certify or digits is not None)
         batch = model.solve_many([alpha], [ridge])
         if certify:
-            from .precise import certified
-
             return certified(model, alpha, ridge, digits, batch, progress=progress)
         if digits is not None:
-            from .precise import refine
-
             return refine(model, alpha, ridge, digits, batch, show_progress=progress)
         return solution_from(
             {name: float(v[0]) for name, v in batch.values.items()},
@@ -644,213 +637,35 @@ class SpikedRandomFeatures(Differentiation):
 
     # ------------------------------------------------------------------ analyses
 
-    def bounds(self, *, digits: int | None = None, certify: bool = False) -> Bounds:
-        r"""Return bounds of the test error: L ≤ E_∞ ≤ U, and the error of linear predictors.
+    bounds = cast(
+        "Callable[..., Bounds]",
+        given_by(f"{_HERE}.bounds.bounds", "bounds"),
+    )
 
-        Parameters
-        ----------
-        digits : int, optional
-            Refine to so many digits with mpmath.
-        certify : bool
-            Also prove intervals of L, E_∞ and U, ``certificate``, to 15 digits or `digits`; needs
-            python-flint.
+    certified_spike = cast(
+        "Callable[..., CertifiedValues]",
+        given_by(f"{_HERE}.precise", "certified_spike"),
+    )
 
-        Returns
-        -------
-        Bounds
-            L holds for every α, β and λ, U for every α and β at the best λ only; E_∞ is the limit
-            α → ∞ at this β and any fixed λ. All three are for p → ∞ (no cost of m).
+    certified_coefficients = cast(
+        "Callable[..., CertifiedValues]",
+        given_by(f"{_HERE}.precise", "certified_coefficients"),
+    )
 
-        Raises
-        ------
-        ConvergenceError
-            If two quadrature rules never agree.
+    asymptotics = cast(
+        "Callable[..., Asymptotics]",
+        given_by(f"{_HERE}.bounds.bounds", "asymptotics"),
+    )
 
-        Examples
-        --------
-        >>> from giantstep import SpikedRandomFeatures
-        >>> print(SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4).bounds().upper < 0.2)
-        True
-        """
-        from .bounds.bounds import bounds
+    expansion = cast(
+        "Callable[..., Expansion]",
+        given_by(f"{_HERE}.expansions.expand", "expansion"),
+    )
 
-        return bounds(self, digits=digits, certify=certify)
-
-    @by_name("digits")
-    def certified_spike(self, *, digits: int = 15) -> CertifiedValues:
-        """Return proven intervals of r, c, γ and ρ after the step.
-
-        Raises
-        ------
-        ParameterError
-            If the spike was given, so that there is nothing to prove.
-        AssumptionError
-            If the student jumps.
-        CertificationError
-            If a number cannot be enclosed.
-        MissingDependencyError
-            If python-flint is not installed.
-        """
-        from .precise import certified_spike
-
-        return certified_spike(self, digits)
-
-    def certified_coefficients(self, node: float, digits: int = 15) -> CertifiedValues:
-        r"""Return proven intervals of the conditional coefficients at κ = `node`.
-
-        Of the student μ0, μ1 and μ2² (``mu0``, ``mu1``, ``mu2_square``), of the teacher T0, T1 and
-        T2, which holds the label noise. The floats of the spike mean the decimal numbers that they
-        print as.
-
-        Raises
-        ------
-        ParameterError
-            If `node` is not finite.
-        CertificationError
-            If a number cannot be enclosed.
-        MissingDependencyError
-            If python-flint is not installed.
-        """
-        from .precise import certified_coefficients
-
-        return certified_coefficients(self, node, digits)
-
-    def asymptotics(self, *, digits: int | None = None) -> Asymptotics:
-        """Return the limits of the test error: α → ∞, then β → ∞, and λ → ∞.
-
-        Parameters
-        ----------
-        digits : int, optional
-            Refine to so many digits with mpmath.
-        """
-        from .bounds.bounds import asymptotics
-
-        return asymptotics(self, digits=digits)
-
-    def expansion(
-        self,
-        name: str,
-        order: int = 2,
-        *,
-        alpha: float | None = None,
-        ridge: float | None = None,
-        digits: int = 30,
-        width: int | None = None,
-    ) -> Expansion:
-        r"""Return the solution as a series in a small quantity.
-
-        Parameters
-        ----------
-        name : str
-            "large_alpha" (α → ∞ in powers of 1/α, at fixed λ), "small_ridge" (λ → 0 at fixed α, in
-            powers of λ, of √λ at the interpolation threshold α = β) or "small_step" (s → 0 in
-            powers of the step size, at fixed α and λ; the step size of the model plays no role).
-        order : int
-            Last exponent that is kept.
-        alpha, ridge : float
-            What is held fixed: `ridge` for "large_alpha", `alpha` for "small_ridge", both for
-            "small_step".
-        digits : int
-            Of the coefficients.
-        width : int, optional
-            Number of neurons p, for the finite-width correction; default: that of the model.
-
-        Returns
-        -------
-        Expansion
-            Of the errors, all order parameters and their conjugates. Its `formulas` and
-            `equations` have the coefficients and what determines them in symbols, derived when
-            they are asked for.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is missing, superfluous or outside its range.
-        AssumptionError
-            If the limit does not exist or the coefficients diverge, as those of the ridgeless limit
-            of a saturating student do; the message has the condition.
-        ConvergenceError
-            If two quadrature rules never agree.
-
-        Notes
-        -----
-        The saddle-point equations are scaled with the leading balance (V ∝ 1/α; V ∝ 1/λ for
-        α < β; V, q ∝ 1/√λ for α = β) and solved order by order: the leading system by Newton's
-        method, each further order linearly; coefficients are averages over κ of expanded
-        integrands.
-
-        Examples
-        --------
-        >>> from giantstep import SpikedRandomFeatures
-        >>> model = SpikedRandomFeatures("sin", "sin", step_size=1, alpha0=4)
-        >>> print(model.expansion("small_step", 0, alpha=2, ridge=0.1, digits=10).remainder_order)
-        2
-        """
-        from .expansions.expand import expansion
-
-        return expansion(self, name, order, alpha=alpha, ridge=ridge, digits=digits, width=width)
-
-    def realised_functions(
-        self,
-        *,
-        kappa: object = None,
-        alpha: float | None = None,
-        ridge: float | None = None,
-    ) -> xr.Dataset:
-        """Return, along the spike, the target and the functions that have the errors L, E_∞ and U.
-
-        Parameters
-        ----------
-        kappa : array-like (n,), optional
-            Projections on the spike; default 281 points from -3.5 to 3.5.
-        alpha, ridge : float, optional
-            Both: add the function that is learnt at this sample complexity and ridge penalty.
-        """
-        from .bounds.bounds import realised_functions
-
-        return realised_functions(self, kappa=kappa, alpha=alpha, ridge=ridge)
-
-    @by_name("alpha", "points")
-    def spectrum(
-        self,
-        *,
-        alpha: float,
-        points: int = 500,
-        covariance: str = "sample",
-    ) -> FeatureSpectrum:
-        r"""Return the spectrum of the features on a training set of n = α d samples.
-
-        Parameters
-        ----------
-        alpha : float
-            Sample complexity n/d.
-        points : int
-            Grid points of the density.
-        covariance : {"sample", "empirical", "kernel", "population"}
-            :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^\top`; the same divided by n
-            instead of p; the n × n matrix :math:`\varphi_\mu\cdot\varphi_\nu/p`;
-            :math:`\mathbb{E}\,\varphi\varphi^\top`, which does not depend on α.
-
-        Returns
-        -------
-        FeatureSpectrum
-            Bulk, atoms, outliers, Stieltjes transform; ``plot``, ``simulate``, ``save``.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is outside its range.
-        ConvergenceError
-            If a density cannot be resolved: activations that vary fast along a long spike.
-
-        References
-        ----------
-        Cui et al., arXiv 2402.04980, appendix on the spectrum of the features. The outliers are
-        derived here.
-        """
-        from .spectrum.spectrum import model_spectrum
-
-        return model_spectrum(self, alpha, points, covariance)
+    realised_functions = cast(
+        "Callable[..., xr.Dataset]",
+        given_by(f"{_HERE}.bounds.bounds", "realised_functions"),
+    )
 
     @by_name("alpha", "ridge")
     def optimum_bayes(self, *, alpha: float) -> OptimumBeside:
@@ -889,62 +704,22 @@ class SpikedRandomFeatures(Differentiation):
             All local minima with their errors; the bias is added after the step, and trained with
             the readout.
         """
-        from .vocabulary.learned_bias import learned_bias
-        from .vocabulary.model import VocabularyFeatures
-
         self._refuse_law("learned biases")
         model = VocabularyFeatures.of_one_kind(self)
         return learned_bias(model, alpha, ridge, interval=interval, points=points, width=None)
 
-    def as_gradient_step(self, *, alpha: float) -> OneGradientStep:
-        """Return this model, if it has no spike, as one gradient step of length zero.
-
-        Parameters
-        ----------
-        alpha : float
-            Sample complexity n/d of the readout, which is a parameter of that model.
-
-        Raises
-        ------
-        AssumptionError
-            If there is a spike, a finite width, or a mean of the teacher that the features cannot
-            fit.
-
-        Examples
-        --------
-        >>> from giantstep import SpikedRandomFeatures
-        >>> plain = SpikedRandomFeatures("erf", "tanh", step_size=0, beta=1.5)
-        >>> step = plain.as_gradient_step(alpha=2)
-        >>> print(step.at(step_size=1).solve(ridge=0.1).improvement > 0)
-        True
-        """
-        from ..bridge import step_from_spiked
-
-        return step_from_spiked(self, alpha)
-
-    def with_loss(
-        self,
-        loss: Any,
-        *,
-        labels: str = "teacher",
-        width: int | None = None,
-        metrics: Mapping[str, Any] | None = None,
-    ) -> ConvexReadout:
-        """Return a readout of these features that minimises another convex loss.
-
-        Parameters
-        ----------
-        loss, labels, width, metrics
-            As for :class:`.convex.readout.ConvexReadout`.
-
-        Raises
-        ------
-        ParameterError
-            If the loss is not convex, or the labels do not fit it.
-        """
-        from .convex.readout import ConvexReadout
-
-        return ConvexReadout(self, loss, labels, width, metrics)
+    as_gradient_step = cast(
+        "Callable[..., OneGradientStep]",
+        given_by("giantstep.derivations.bridge", "as_gradient_step"),
+    )
+    spectrum = cast(
+        "Callable[..., FeatureSpectrum]",
+        given_by(f"{_HERE}.spectrum.spectrum", "spectrum"),
+    )
+    with_loss = cast(
+        "Callable[..., ConvexReadout]",
+        given_by(f"{_HERE}.convex.readout", "with_loss"),
+    )
 
     # ------------------------------------------------------------------ networks
 
@@ -995,8 +770,6 @@ class SpikedRandomFeatures(Differentiation):
         >>> network.width, network.step_samples, network.rate
         (50, 200, 2.0)
         """
-        from .simulated import network_of
-
         return network_of(self, dimension, labels)
 
     def simulate(
@@ -1049,53 +822,16 @@ class SpikedRandomFeatures(Differentiation):
         ParameterError
             If the dimension is too small for whole numbers of samples.
         """
-        from .simulated import simulate_model
-
         return simulate_model(
             self, dimension, alpha, ridge,
             control_variate=checked_switch("control_variate", control_variate), seeds=seeds,
             seed=seed, workers=workers, progress=progress, store=store, executor=executor,
         )  # fmt: skip
 
-    def realised(
-        self,
-        dimension: int = 1000,
-        alpha: object = (0.5, 1.0, 2.0),
-        ridge: float = 0.1,
-        *,
-        seed: int = 0,
-        progress: bool = True,
-        spectrum: bool = False,
-    ) -> RealisedNetwork:
-        """Train one network and return the theory at its own spike beside the asymptotic one.
-
-        The spike strength, bulk variance and alignment of a network fluctuate around Result 3.1
-        by :math:`O(d^{-1/2})`. The theory at the values that it realised has no such error.
-
-        Parameters
-        ----------
-        dimension, alpha, ridge
-            As for :meth:`simulate`.
-        seed : int
-            Fixes the network.
-        progress : bool
-        spectrum : bool
-            Also evaluate the theory with averages over the bulk matrix of the network: the
-            eigenvalues that it has, and how the spike and the teacher lie to its eigenvectors.
-
-        Returns
-        -------
-        RealisedNetwork
-            Realised spike, measured errors, and the theories at the network's finite width.
-
-        Raises
-        ------
-        ParameterError
-            As for :meth:`simulate`.
-        """
-        from .realised import realised_network
-
-        return realised_network(self, dimension, alpha, ridge, seed, progress, spectrum)
+    realised = cast(
+        "Callable[..., RealisedNetwork]",
+        given_by(f"{_HERE}.realised", "realised_network"),
+    )
 
     @renamed("curve(...).plot(simulation=...)")
     def plot(
@@ -1112,8 +848,6 @@ class SpikedRandomFeatures(Differentiation):
         MissingDependencyError
             Without matplotlib.
         """
-        from ..curve_figure import plot_curve
-
         return plot_curve(curve, simulation=simulation, ax=ax)
 
     # ------------------------------------------------------------------ files and text
@@ -1173,8 +907,6 @@ class SpikedRandomFeatures(Differentiation):
         return f"spiked random features: {arguments}" + (f"\n{quality}" if quality else "")
 
     def _repr_latex_(self) -> str:
-        from .presentation import model_latex
-
         return model_latex(self)
 
 

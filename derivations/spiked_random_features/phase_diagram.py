@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import ParameterError
 from ...numeric.arguments import positive_number, real_number
+from ..figures import new_figure, plain_text, styled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -156,8 +157,6 @@ def plot_phase_diagram(data: xr.Dataset) -> Any:
     matplotlib.axes.Axes
     """
     from matplotlib.colors import LogNorm
-
-    from ..figures import new_figure, plain_text, styled
 
     name = "optimal_ridge" if "optimal_ridge" in data else "test_error"
     y, x = data[name].dims

@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from ...digits import checked_digits
+from ...deprecations import by_name
+from ...digits import checked_digits, decimal_fraction
 from ...errors import AssumptionError, CertificationError, ConvergenceError, ParameterError
 from ...numeric.arguments import real_number
 from ...numeric.kernel_arrays import KernelArrays
@@ -41,6 +42,7 @@ from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.lowering.lowered import lower
+from ...symbolic.printing.compiled import Formula, function_source
 from ...symbolic.systems.sensitivities import derivative_name, with_derivatives_along
 from ..certificates.certificate import LIBRARIES, CertifiedValues
 from ..derived import derived
@@ -50,9 +52,10 @@ from ..kernels.code import kernel_code
 from ..kernels.kernel import SPARE_DIGITS
 from ..kernels.precise import exact_number
 from ..kernels.sensitivities import LABEL
-from ..one_gradient_step.decimals import decimal_fraction
 from . import mapping
-from .differentiation import SPIKE, STRETCH, flags_of
+from .arguments import SPIKE, STRETCH
+from .derive import STEP_ARGUMENTS, flags_of, precise_kernel
+from .mapping import spike_mapping
 from .solution import Solution, solution_from
 
 if TYPE_CHECKING:
@@ -129,8 +132,6 @@ def precise_program(model: SpikedRandomFeatures) -> PreciseKernel:
 
     @derived("spiked_random_features/precise", PreciseKernel)
     def program(student: str, teacher: str, **cases: Any) -> PreciseKernel:
-        from .derive import precise_kernel
-
         return precise_kernel(model.symbolic())
 
     return program(model._cache, model.student, model.teacher, **flags_of(model))
@@ -195,10 +196,6 @@ def _exact_map(
     student: str, teacher: str, stretched: bool
 ) -> tuple[dict[sp.Expr, sp.Symbol], dict[str, sp.Expr]]:
     """Return {exact constant: its symbol} and the fields of the spike in terms of them."""
-    import sympy as sp
-
-    from .mapping import spike_mapping
-
     found = spike_mapping(
         activation(student, argument="student"),
         activation(teacher, argument="teacher"),
@@ -224,9 +221,6 @@ def _exact_map(
 
 
 def _source(constants: list[sp.Symbol], formulas: dict[str, sp.Expr]) -> str:
-    from ...symbolic.printing.compiled import Formula, function_source
-    from .derive import STEP_ARGUMENTS
-
     arguments = [*STEP_ARGUMENTS, *constants]
     functions = {name: Formula(arguments, value) for name, value in formulas.items()}
     return function_source(functions, "mpmath", names=STEP_ARGUMENTS)
@@ -421,8 +415,21 @@ _RESULT = "Result 3.1 of Cui et al. (arXiv 2402.04980): the spiked random featur
 _DECIMAL = "r, c and γ mean the decimal numbers that their floats print as"
 
 
-def certified_spike(model: SpikedRandomFeatures, digits: object = 15) -> CertifiedValues:
-    """Return proven intervals; see :meth:`.model.SpikedRandomFeatures.certified_spike`."""
+@by_name("digits")
+def certified_spike(model: SpikedRandomFeatures, *, digits: int = 15) -> CertifiedValues:
+    """Return proven intervals of r, c, γ and ρ after the step.
+
+    Raises
+    ------
+    ParameterError
+        If the spike was given, so that there is nothing to prove.
+    AssumptionError
+        If the student jumps.
+    CertificationError
+        If a number cannot be enclosed.
+    MissingDependencyError
+        If python-flint is not installed.
+    """
     count = checked_digits(digits)
     if model.direct_parameters is not None:
         raise ParameterError(
@@ -471,9 +478,23 @@ def exact_spike(model: SpikedRandomFeatures) -> dict[str, sp.Expr]:
 
 
 def certified_coefficients(
-    model: SpikedRandomFeatures, node: object, digits: object = 15
+    model: SpikedRandomFeatures, node: float, digits: int = 15
 ) -> CertifiedValues:
-    """Return proven conditional coefficients at κ; see ``certified_coefficients`` of a model."""
+    r"""Return proven intervals of the conditional coefficients at κ = `node`.
+
+    Of the student μ0, μ1 and μ2² (``mu0``, ``mu1``, ``mu2_square``), of the teacher T0, T1 and
+    T2, which holds the label noise. The floats of the spike mean the decimal numbers that they
+    print as.
+
+    Raises
+    ------
+    ParameterError
+        If `node` is not finite.
+    CertificationError
+        If a number cannot be enclosed.
+    MissingDependencyError
+        If python-flint is not installed.
+    """
     count = checked_digits(digits)
     point = real_number("node", node)
     if not math.isfinite(point):

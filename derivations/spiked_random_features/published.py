@@ -26,6 +26,7 @@ from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.systems.random_matrix import MarchenkoPasturAverage
 from . import physics as fe
 from .mapping import SpikeMapping
+from .model import SpikedRandomFeatures
 from .physics import SpikedFreeEnergy
 
 if TYPE_CHECKING:
@@ -223,8 +224,6 @@ class ReferenceCase:
 
     def build(self) -> SpikedRandomFeatures:
         """Return the model of this case."""
-        from .model import SpikedRandomFeatures
-
         arguments: dict[str, Any] = {
             name: value if name in ("student", "teacher") else float(value)
             for name, value in self.model.items()

@@ -37,7 +37,7 @@ from ...numeric.networks.sizes import sample_count
 from ...runtime.generated import GeneratedFunction
 from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.printing.compiled import compiled
-from ..activation_functions import kept_elementwise
+from ..activation_functions import cached_elementwise
 from ..network_dataset import network_dataset
 from . import physics as symbols
 from .bulk_law import BulkLaw
@@ -107,7 +107,7 @@ def network_of(
 def _one_kind(model: SpikedRandomFeatures, drawn: bool) -> dict[str, Any]:
     """Functions of a model of one letter, and its rows if they are given."""
     student, teacher = (
-        kept_elementwise(model._cache, text)
+        cached_elementwise(model._cache, text)
         for text in (model.derivation.student, model.derivation.teacher)
     )
     functions: dict[str, Any] = {"student": student, "teacher": teacher}
@@ -134,7 +134,7 @@ def _one_kind(model: SpikedRandomFeatures, drawn: bool) -> dict[str, Any]:
 def _letters(model: VocabularyFeatures, drawn: bool) -> dict[str, Any]:
     """Functions of a model of several letters, and its rows or letters."""
     found = model.derivation
-    student = kept_elementwise(model._cache, found.student)
+    student = cached_elementwise(model._cache, found.student)
     functions: dict[str, Any] = {
         "student": student,
         "teacher": GeneratedFunction(found.teacher_source, "teacher"),

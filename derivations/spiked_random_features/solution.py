@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...result import Number, Result, quantity
+import numpy as np
+
+from ... import __version__
+from ...numeric.networks.layer import FeatureClass
+from ...pages import Block, Table
+from ...result import Number, Result, Row, quantity
+from ...runtime.precision import local_context
 from ..certificates.certificate import Certificate
 from ..curves import Names
-from .arguments import DIRECT, STEP
-from .differentiation import STRETCH
+from ..kernels.precise import promise
+from .arguments import DIRECT, STEP, STRETCH
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,7 +39,7 @@ SYMBOLS = {
 
 @dataclass(frozen=True, repr=False)
 class Solution(Result):
-    """The saddle point at one sample complexity and ridge penalty.
+    r"""The saddle point at one sample complexity and ridge penalty.
 
     Attributes
     ----------
@@ -41,13 +47,21 @@ class Solution(Result):
         Mean squared error on fresh inputs against the noise-free target.
     training_error : float or mpmath number
         Mean squared error on the training set against the noisy labels.
+    regularised_training_error : float, mpmath number or None
+        Of letters: the minimum of the training objective for each sample,
+        (1/n)(sum of squares + λ\|w\|²).
     order_parameters, conjugates : mapping
         V1, V2, m, theta, psi, q1, q2 and their conjugates; those that the model does not have
-        (m of an odd student without a spike) are zero.
+        (m of an odd student without a spike) are zero. Of K letters arrays, without conjugates: V1
+        and q1 of shape (K, K), V2, q2 and m (K,), theta (k, K) and psi (r, K), for bulk rows of
+        unit length: c_a is part of what multiplies them. psi is along the orthonormalised parts of
+        the r directions of the teacher outside the spikes, in their order (zero where nothing is
+        left), as in simulations.
     alpha, ridge : float
         Where it was solved.
     residual : float
-        Largest relative residual of the equations.
+        Largest relative residual of the equations; of many letters the relative size of the last
+        Newton step.
     iterations : int
         Newton iterations.
     quadrature_error : float
@@ -64,16 +78,33 @@ class Solution(Result):
     certificate : Certificate or None
         Proven intervals, where a proof was asked for; all numbers are their midpoints then, and
         `errors` are bounds.
+    classes : tuple of FeatureClass
+        The letters in the order of the arrays; none for a model of one kind of rows.
+    width : int or None
+        Of letters: number of neurons for which the errors hold to first order; None: the strict
+        limit.
+    strict_limit : Solution or None
+        Of letters: the limit of infinite width beside a value at finite width; None where this is
+        the limit, or where there is none.
+    flatness : float or None
+        Of letters: smallest curvature of the training objective in the overlaps m and theta
+        relative to the largest; where it is tiny, the letters do nearly the same and m is large or
+        undetermined.
     """
 
     _document = "saddle point of spiked random features"
+    _formerly = "saddle point of letters"
     _column = 15
-    _where = ("alpha", "ridge")
+    _where = ("alpha", "ridge", "width")
 
     test_error: Number = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
     training_error: Number = field(
         metadata=quantity("training error", r"\varepsilon_\mathrm{train}")
     )
+    regularised_training_error: Number | None = field(
+        default=None, kw_only=True,
+        metadata=quantity("regularised training error", r"\mathcal{L}"),
+    )  # fmt: skip
     order_parameters: Mapping[str, Number] = field(
         metadata=quantity("order parameters", symbols=SYMBOLS)
     )
@@ -88,19 +119,44 @@ class Solution(Result):
     errors: Mapping[str, Number] = field(default_factory=dict)
     budget: Mapping[str, Mapping[str, Number]] = field(default_factory=dict)
     certificate: Certificate | None = None
+    classes: tuple[FeatureClass, ...] = ()
+    width: int | None = None
+    strict_limit: Solution | None = None
+    flatness: float | None = None
+
+    @classmethod
+    def _read(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(values, Mapping) or not values.get("classes"):
+            return super()._read(values)
+        nothing: dict[str, Any] = {"order_parameters": {}, "classes": ()}
+        given = {k: nothing.get(k, value) for k, value in values.items()}
+        found = super()._read({"conjugates": {}, **given})
+        number: Any = float
+        if found.get("digits") is not None:
+            number = local_context(found["digits"]).mpf
+        found["order_parameters"] = {
+            name: _array(value, number) for name, value in values["order_parameters"].items()
+        }
+        found["classes"] = tuple(FeatureClass(**one) for one in values["classes"])
+        return found
 
     @property
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
+        where = f"{self.holds_at}; " if self.classes else ""
         if self.certificate is not None:
-            return self.certificate.rests_on
+            return where + self.certificate.rests_on
         if self.digits is not None:
-            from ..kernels.precise import promise
-
-            return promise(self.digits, self.errors, self.estimated())
+            return where + promise(self.digits, self.errors, self.estimated())
         return (
-            f"float with error estimate {self.quadrature_error:.1e}, residual {self.residual:.1e}"
+            f"{where}float with error estimate {self.quadrature_error:.1e}, residual "
+            f"{self.residual:.1e}"
         )
+
+    @property
+    def holds_at(self) -> str:
+        """Whether this is the strict limit or a value at finite width."""
+        return holds_at(self.width, len(self.classes))
 
     def __getattr__(self, name: str) -> Any:
         # Order parameters as attributes: solution.m, solution.V1_hat.
@@ -109,6 +165,48 @@ class Solution(Result):
             if name in values:
                 return values[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def rows(self) -> list[Row]:
+        """Return what the fields hold, number by number; arrays of letters are on the page."""
+        return [row for row in super().rows() if not isinstance(row.value, np.ndarray)]
+
+    def page(self) -> Iterable[Block]:
+        """Return the numbers; of letters the errors, and each letter with its overlaps."""
+        if not self.classes:
+            yield from super().page()
+            return
+        rows = [(row.words, row.text) for row in self.rows()[:2]]
+        if self.strict_limit is not None:
+            rows.append(("test error, strict limit", f"{self.strict_limit.test_error:.12g}"))
+        yield Table(rows)
+        letters = [
+            (
+                f"{c.fraction:.6g}", ", ".join(f"{r:.6g}" for r in c.strengths),
+                f"{c.bulk_variance:.6g}", f"{c.bias:.6g}", self.text(m, significant=8),
+                self.text(q2, significant=8),
+            )
+            for c, m, q2 in zip(self.classes, self.m, self.q2, strict=True)
+        ]  # fmt: skip
+        yield Table(letters, ("fraction", "r", "c", "bias", "m", "q2"))
+        yield self.rests_on
+
+
+def _array(value: Any, number: Any) -> Any:
+    """Return nested lists as an array of floats, or of numbers of mpmath."""
+    found = np.array(value, dtype=object)
+    return np.vectorize(number, otypes=[float if number is float else object])(found)
+
+
+def holds_at(width: int | None, letters: int) -> str:
+    """Return in words where a solution holds: in the strict limit, or at a width."""
+    if width is not None:
+        return f"width {width}, with the ridge cost of the overlaps m"
+    if letters == 1:
+        return "strict limit of infinite width"
+    return (
+        "strict limit of infinite width, where large overlaps m of nearly collinear letters cost "
+        "nothing; give width= for a network"
+    )
 
 
 def solution_from(
@@ -152,8 +250,6 @@ _MEANING = {
 
 def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any]:
     """Return what identifies a result: the model, its spike, versions; all plain values."""
-    from ... import __version__
-
     spike = model.spike
     # Kept only where it changes the numbers: readers of a dataset go by it.
     left_out: dict[str, Any] = {}

@@ -10,8 +10,9 @@ from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import nonnegative_number, positive_number, real_number
 from ...numeric.cache import FileCache
 from ...runtime.generated import defined
+from ...symbolic.expressions.activations import activation
 from ..derived import derived
-from .derivation import Derivation, derivation
+from .derive import Derivation, derivation, stretch_function
 
 # μ_0 is proportional to r and is divided by again: where it has to be integrated, a smaller spike
 # is drowned by rounding. The errors are within r² of their limit for r → 0 anyway.
@@ -110,6 +111,21 @@ def rechecked_spike(given: object) -> SpikeParameters:
     )  # fmt: skip
 
 
+def require_odd(found: Derivation, allowed: bool) -> None:
+    """Refuse a student that is not odd, as Result 3.1 assumes, unless others are allowed.
+
+    Raises
+    ------
+    AssumptionError
+    """
+    if not found.odd_student and not allowed:
+        raise AssumptionError(
+            f"student {found.student!r} is not an odd function, which Result 3.1 assumes; "
+            "pass allow_non_odd=True (--allow-non-odd) for the extension to other students, "
+            "or choose an odd one such as tanh, erf or sin"
+        )
+
+
 def spike_after_step(
     found: Derivation, step_size: float, alpha0: float, noise_variance: float
 ) -> SpikeParameters:
@@ -160,9 +176,6 @@ def stretched_after_step(
 
 @derived("spiked_random_features/stretch", str)
 def _stretch_source(student: str, teacher: str) -> str:
-    from ...symbolic.expressions.activations import activation
-    from .derive import stretch_function
-
     pair = activation(student, argument="student"), activation(teacher, argument="teacher")
     try:
         return "import math\n\n" + stretch_function(*pair)

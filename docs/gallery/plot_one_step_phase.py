@@ -11,7 +11,6 @@ import numpy as np
 import giantstep as gs
 
 model = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, noise_variance=0.25)
-axes = model.plot_phase(
-    "step_size", np.linspace(0, 6, 81), "alpha", np.geomspace(0.25, 8, 81), ridge=0.1
-)
+curve = model.curve(step_size=np.linspace(0, 6, 81), alpha=np.geomspace(0.25, 8, 81), ridge=0.1)
+axes = curve.plot("improvement")
 figure = axes.figure

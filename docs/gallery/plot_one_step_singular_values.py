@@ -9,5 +9,6 @@ Bars are networks of dimension 300 with their full gradient.
 import giantstep as gs
 
 model = gs.OneGradientStep("tanh", "relu", alpha=4, beta=2, step_size=6, centre=True)
-axes = model.plot_singular_values(dimension=300, seeds=3)
+networks = model.simulate_spectra(300, seeds=3, matrices=("weights",), progress=False)
+axes = model.weight_spike().plot(networks)
 figure = axes.figure

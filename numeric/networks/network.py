@@ -7,7 +7,8 @@ samples all rows take the step
           \sigma'(w_j\cdot x_\mu + b_j)\,x_\mu
 
 of the loss :math:`\ell(y, f)`, :math:`(y - f)^2/2` unless another is given; s is the learning rate
-divided by p, ω the weight decay. Second layer and biases stay. In the "standard" scaling outputs
+divided by p, ω the weight decay. Biases stay, and the second layer unless
+:math:`a_j \leftarrow a_j - \frac{s_2}{n}\sum_\mu\ell'\,\sigma(w_j\cdot x_\mu + b_j)` is asked for. In the "standard" scaling outputs
 are :math:`p^{-1/2} \sum_j \tilde a_j\,\sigma`, with :math:`\tilde a = a/\sqrt p`, and the step is
 :math:`s\,\tilde a_j` in place of :math:`s\,a_j`: the same network, with steps shorter by √p.
 
@@ -146,6 +147,8 @@ class Network:
         :math:`\mu_1 = E[\sigma'(z)]` of ``rank one``.
     spike : tuple of float
         Of ``given``: length of u along the teacher's first direction and across it.
+    readout_step_size : float
+        :math:`s_2`, of the second layer; both layers move at once.
     loss_derivative : callable, optional
         :math:`\ell'` in the output f, of labels and outputs; by default f − y.
     description : str
@@ -194,6 +197,7 @@ class Network:
     gradient: str = "full"
     slope: float = 0.0
     spike: tuple[float, float] = (0.0, 0.0)
+    readout_step_size: float = 0.0
     loss_derivative: Callable[[Array, Array], Any] | None = None
     precision: str = "double"
     description: str = ""
@@ -205,7 +209,7 @@ class Network:
             ("step_samples", 1),
         ):  # fmt: skip
             self._set(name, whole_number(name, getattr(self, name), minimum=least))
-        for name in ("step_size", "exponent", "slope"):
+        for name in ("step_size", "exponent", "slope", "readout_step_size"):
             self._set(name, finite_number(name, getattr(self, name)))
         self._set("noise_variance", nonnegative_number("noise_variance", self.noise_variance))
         for name in ("paired", "fresh", "preprocess", "normalise"):
@@ -314,6 +318,11 @@ class Network:
             raise ParameterError("student_derivative is needed for steps by gradients")
         if self.draws_steps:
             check_draws("step_samples", self.step_samples, self.dimension)
+        if self.readout_step_size and (self.gradient != "full" or self.paired):
+            raise ParameterError(
+                "readout_step_size must be 0 for paired neurons and for gradients that are not "
+                "full: their second layer stays"
+            )
         if self.steps and not abs(self.rate) < math.inf:
             raise ParameterError(f"step_size*width**exponent must be finite, got {self.rate}")
 
@@ -377,6 +386,9 @@ class Network:
             f.name: getattr(self, f.name) for f in fields(self) if f.name not in _FUNCTIONS
         }
         found["labels"] = self.channel.name
+        # Networks whose second layer stays are those of earlier stores.
+        if not self.readout_step_size:
+            del found["readout_step_size"]
         if isinstance(self.rows, SpikedRows):
             found["rows"] = self.rows.identity()
         elif callable(self.rows):
@@ -439,6 +451,8 @@ class Batch:
     label_moment, residual_moment : ndarray, shape (d,)
         :math:`\sum_\mu y_\mu x_\mu` and :math:`-\sum_\mu \ell'_\mu x_\mu`; equal where no
         gradient is asked for.
+    readout_gradient : ndarray, shape (p,)
+        :math:`-\sum_\mu \ell'_\mu\,\sigma(w_j\cdot x_\mu + b_j)`; zero where the second layer stays.
     excess : ndarray, shape (r, r)
     rounding : float
         See :class:`Training`.
@@ -447,6 +461,7 @@ class Batch:
     gradient: Array
     label_moment: Array
     residual_moment: Array
+    readout_gradient: Array
     excess: Array
     rounding: float
 
@@ -636,6 +651,8 @@ class Training:
         """Continue from what :meth:`state` returned."""
         self.steps = int(state["steps"])
         self.layer.rows[:] = state["rows"]
+        if self.network.readout_step_size:
+            self.layer.readout = state["readout"]
         self._residual_moment = state["residual_moment"]
         self.label_moments = list(state["label_moments"])
         self.excess = state["excess"]
@@ -644,7 +661,9 @@ class Training:
 
     def state(self) -> dict[str, Array]:
         """Return what a run that is stopped here goes on from."""
+        moved = {"readout": self.layer.readout} if self.network.readout_step_size else {}
         return {
+            **moved,
             "steps": np.array(float(self.steps)),
             "rows": self.layer.rows,
             "residual_moment": self._residual_moment,
@@ -686,6 +705,9 @@ class Training:
         layer.rows[:count] += gradient
         if silent:
             layer.rows[count:] -= gradient
+        if network.readout_step_size:
+            moved = network.readout_step_size / network.step_samples * found.readout_gradient
+            layer.readout = layer.readout + moved
 
     def batch(self, purpose: int = STEP, *, full: bool = True, silent: bool = False) -> Batch:
         """Return sums over a batch for the rows as they are now.
@@ -704,6 +726,7 @@ class Training:
         count = (network.seats if silent else network.width) if full else 0
         gradient = np.zeros((count, network.dimension), self.layer.rows.dtype)
         moment, residual_moment = np.zeros((2, network.dimension))
+        second = np.zeros(network.width)
         power, products, rounding = 0.0, np.zeros_like(self.excess), 0.0
         for block in self.samples.blocks(purpose, network.step_samples):
             labels = block.labels
@@ -715,7 +738,7 @@ class Training:
             residuals = np.empty_like(labels)
             for rows in self._hidden_rows(len(labels), count):
                 residuals[rows] = self._add_gradient(
-                    gradient, block.inputs[rows], labels[rows], silent
+                    gradient, block.inputs[rows], labels[rows], silent, second
                 )
             if block.start == 0 and network.precision == "single":
                 rounding = self._gradient_rounding(gradient, block.inputs, labels, silent)
@@ -723,9 +746,12 @@ class Training:
             power, products = self._add_excess(block, residuals, power, products)
         # Without residuals there is no noise, and no direction with more of it.
         excess = products / power if power else np.eye(network.directions)
-        return Batch(gradient, moment, residual_moment if full else moment, excess, rounding)
+        residual_moment = residual_moment if full else moment
+        return Batch(gradient, moment, residual_moment, second, excess, rounding)
 
-    def _add_gradient(self, gradient: Array, inputs: Array, labels: Array, silent: bool) -> Array:
+    def _add_gradient(
+        self, gradient: Array, inputs: Array, labels: Array, silent: bool, second: Array
+    ) -> Array:
         """Add the gradients of a block of samples; return minus the loss's slopes."""
         network, count = self.network, len(gradient)
         hidden = inputs @ self.layer.rows[:count].T
@@ -737,6 +763,8 @@ class Training:
             values, slopes = self._values_and_slopes(hidden[part], silent)
             outputs = np.zeros(len(slopes)) if silent else values @ readout
             residuals[part] = self._residuals(labels[part], outputs)
+            if network.readout_step_size:
+                second += residuals[part] @ values
             np.multiply(slopes, residuals[part, None], out=hidden[part], casting="same_kind")
         # In groups of neurons, so that no third array of the size of the weights is needed.
         size = max(1, GROUP_ENTRIES // inputs.shape[1])
@@ -785,7 +813,10 @@ class Training:
         self.layer.rows = rows.astype(np.float64)
         try:
             for part in self._hidden_rows(len(labels), len(gradient)):
-                self._add_gradient(exact, inputs[part].astype(np.float64), labels[part], silent)
+                self._add_gradient(
+                    exact, inputs[part].astype(np.float64), labels[part], silent,
+                    np.zeros(self.network.width),
+                )  # fmt: skip
         finally:
             self.layer.rows = rows
         norm = float(np.linalg.norm(exact))

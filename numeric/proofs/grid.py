@@ -111,16 +111,16 @@ class BranchedFunction:
 
     def enclosed(self, x: Ball) -> Ball:
         """Return a complex ball with all values on a real ball, over kinks if need be."""
-        found = None
+        result = None
         for branch in self.branches:
             beyond_left = branch.left is not None and bool(x < branch.left)
             if beyond_left or (branch.right is not None and bool(x > branch.right)):
                 continue
             value = branch.function(require_flint().acb(x), False)
-            found = value if found is None else found.union(value)
-        if found is None:
+            result = value if result is None else result.union(value)
+        if result is None:
             raise CertificationError(f"no branch of the function holds at {x}")
-        return found
+        return result
 
     def largest(self, left: Ball, right: Ball) -> Ball:
         """Bound the function on an interval; infinite if no bound is found."""
@@ -205,19 +205,19 @@ class Grid:
         """
         # Edges are rounded: one precision for all calls, or panels would leave slits between them.
         with self._flint.ctx.workprec(self._bits):
-            found: list[GridPanel] = []
+            result: list[GridPanel] = []
             first, last = self._segment(left), self._segment(right)
             for segment in range(first, last + 1):
                 if segment > first:
-                    found += self._gap(segment - 1)
+                    result += self._gap(segment - 1)
                 low, high = self._indices(segment, left, right)
                 if high - low > self._most:
                     raise self._exhausted()
                 if segment == first:
                     lowest = self._edge(segment, low)
                 for index in range(low, high + 1):
-                    found += self._panel(segment, index)
-            return found, lowest, self._edge(last, high + 1)
+                    result += self._panel(segment, index)
+            return result, lowest, self._edge(last, high + 1)
 
     def _segment(self, point: Ball) -> int:
         """Return a segment for an end of an interval; a point in a gap belongs to the left one."""

@@ -89,19 +89,19 @@ class TableSource:
 
     def around(self, centre: Ball, distance: float) -> list[SeriesTables] | None:
         """Return the tables of the convolutions near a centre; None if that is too far for one."""
-        found: list[SeriesTables] = []
+        result: list[SeriesTables] = []
         for i, convolution in enumerate(self.convolutions):
             if convolution.is_constant:
-                found.append(self._constant(i))
+                result.append(self._constant(i))
                 continue
             if convolution.rate * distance <= LONGEST_SHIFT * _ROOM * _ROOM:
-                found.append(convolution.around(centre, distance))
+                result.append(convolution.around(centre, distance))
                 continue
             tables = convolution.far_around(centre, distance)
             if tables is None:
                 return None
-            found.append(tables)
-        return found
+            result.append(tables)
+        return result
 
     def _constant(self, index: int) -> SeriesTables:
         if index not in self._constants:
@@ -576,8 +576,8 @@ class _Work:
         pending, done = panels[::-1], list[Panel]()
         while pending:
             panel = pending.pop()
-            found = self._ellipse(panel, tolerances)
-            if found is None:
+            result = self._ellipse(panel, tolerances)
+            if result is None:
                 if panel.depth == self._limits.depth or (
                     len(pending) + len(done) > self._limits.panels
                 ):
@@ -588,7 +588,7 @@ class _Work:
                     )
                 pending += panel.halves()[::-1]
                 continue
-            order, bounds = found
+            order, bounds = result
             constant = error_constant(RADII[panel.radius], order) * panel.half
             for i, bound in enumerate(bounds):
                 totals[i] += self._flint.arb(0, (constant * bound).upper())
@@ -640,8 +640,8 @@ class _Work:
                 return math.inf
             if radius not in tried:
                 tried[radius] = self._tried(panel, radius, tolerances)
-            found = tried[radius]
-            return math.inf if found is None else found[0]
+            result = tried[radius]
+            return math.inf if result is None else result[0]
 
         radius = panel.radius
         while radius < len(RADII) - 1 and needed(radius) == math.inf:
@@ -651,12 +651,12 @@ class _Work:
                 radius -= 1
             while needed(radius + 1) < needed(radius):
                 radius += 1
-        found, order = tried[radius], order_for(needed(radius))
-        if found is None or order is None or found[0] > self._most:
+        result, order = tried[radius], order_for(needed(radius))
+        if result is None or order is None or result[0] > self._most:
             return None
         panel.radius, panel.is_settled = radius, True
         panel.keep_only(radius)
-        return order, found[1]
+        return order, result[1]
 
     def _tried(
         self, panel: Panel, radius: int, tolerances: list[float]

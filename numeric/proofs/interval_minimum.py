@@ -73,13 +73,13 @@ class BallFunction:
         """Return a derivative over a ball, by the mean value theorem where that is narrower."""
         arb = require_flint().arb
         centre, away = arb(centre), arb(0, radius)
-        found = self.derivatives[order](centre + away)
+        result = self.derivatives[order](centre + away)
         if order == 2 or not radius:
-            return found
+            return result
         mean = self.derivatives[order](centre) + self.derivatives[order + 1](centre + away) * away
-        if not (found.is_finite() and mean.is_finite()):
-            return found
-        return mean.lower().max(found.lower()).union(mean.upper().min(found.upper()))
+        if not (result.is_finite() and mean.is_finite()):
+            return result
+        return mean.lower().max(result.lower()).union(mean.upper().min(result.upper()))
 
 
 @dataclass(frozen=True)
@@ -202,9 +202,9 @@ class _Search:
 
     def value(self, point: float) -> Ball:
         """Return a lower bound of the value at a point, which is an upper bound of the least."""
-        found = self._function.over(self._arb(point), 0.0, 0)
-        self._note(self._arb(point), found)
-        return found.lower()
+        result = self._function.over(self._arb(point), 0.0, 0)
+        self._note(self._arb(point), result)
+        return result.lower()
 
     def isolate(self, point: Ball, width: float) -> bool:
         """Look for a region around a point with one stationary point; return whether it exists."""
@@ -218,10 +218,10 @@ class _Search:
                 place = point - slope / curvature
                 for _ in range(_MOST_STEPS):
                     # The stationary point is so near that less is to be known of the curvature.
-                    near = float((place - point).abs_upper())
-                    curvature = self._function.over(point, near * (1 + _ROUNDING), 2)
+                    distance = float((place - point).abs_upper())
+                    curvature = self._function.over(point, distance * (1 + _ROUNDING), 2)
                     place = place.intersection(point - slope / curvature)
-                    if near < self._shortest * (1 + abs(middle)):
+                    if distance < self._shortest * (1 + abs(middle)):
                         break
                     point = place.mid()
                     value, slope = self._function.at(point)
@@ -311,16 +311,19 @@ class _Search:
         if self._left <= point <= self._right and value.is_finite():
             self._upper = self._upper.min(value.upper())
 
-    def _keep(self, found: _Region) -> bool:
+    def _keep(self, result: _Region) -> bool:
         """Add a region, or make one longer that has the same stationary point."""
         arb = self._arb
         for known in self._regions:
-            if found.place.overlaps(arb(known.left).union(arb(known.right))):
-                if not arb(found.left).union(arb(found.right)).contains(known.place):
+            if result.place.overlaps(arb(known.left).union(arb(known.right))):
+                if not arb(result.left).union(arb(result.right)).contains(known.place):
                     return False
-                known.left, known.right = min(known.left, found.left), max(known.right, found.right)
+                known.left, known.right = (
+                    min(known.left, result.left),
+                    max(known.right, result.right),
+                )
                 return True
-        self._regions.append(found)
+        self._regions.append(result)
         return True
 
     def _outside(self, a: float, b: float) -> list[tuple[float, float]]:
@@ -339,20 +342,20 @@ class _Search:
         arb, upper = self._arb, self._upper
         # Where a stationary point is behind an end, the function is least at that end of a region.
         regions = [r for r in self._regions if not (r.place < self._left or r.place > self._right)]
-        found = []
+        result = []
         for region in regions:
             place = region.place
             for end, _ in ends:
                 is_inside = place > end if end == self._left else place < end
                 if region.left <= end <= region.right and not is_inside:
                     place = place.union(arb(end))
-            found.append((place, region.lower))
-        found += [
+            result.append((place, region.lower))
+        result += [
             (arb(end), lower)
             for end, lower in ends
             if not any(region.left <= end <= region.right for region in regions)
         ]
-        isolated = [(place, lower) for place, lower in found if not lower > upper]
+        isolated = [(place, lower) for place, lower in result if not lower > upper]
         others: list[tuple[Ball, Ball]] = []
         for a, b, lower in sorted(self._open, key=lambda cell: cell[:2]):
             place = arb(a).union(arb(b))

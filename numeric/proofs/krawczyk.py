@@ -182,8 +182,8 @@ class _Proof:
         return one - inverse * self.flint.arb_mat(slopes)
 
     def times(self, inverse: Any, residual: list[Ball]) -> list[Ball]:
-        found: list[Ball] = (inverse * self.flint.arb_mat([[x] for x in residual])).entries()
-        return found
+        result: list[Ball] = (inverse * self.flint.arb_mat([[x] for x in residual])).entries()
+        return result
 
     def inverse(self, slopes: list[list[Ball]]) -> Any:
         middle = self.flint.arb_mat([[x.mid() for x in row] for row in slopes])
@@ -215,13 +215,13 @@ class _Proof:
         return slopes if all(x.is_finite() for x in values) else None
 
     def coordinates(self, unknowns: Sequence[Ball]) -> list[Ball]:
-        found = []
+        result = []
         for x, logarithmic in zip(unknowns, self.logarithmic, strict=True):
             middle = x.mid()
             if logarithmic and not middle > 0:
                 raise CertificationError("an unknown that has to be positive starts from <= 0")
-            found.append(middle.log().mid() if logarithmic else middle)
-        return found
+            result.append(middle.log().mid() if logarithmic else middle)
+        return result
 
     def unknowns(self, coordinates: Sequence[Ball]) -> list[Ball]:
         return [
@@ -232,20 +232,20 @@ class _Proof:
     def unknowns_inside(self, box: list[Ball]) -> list[Ball]:
         """Return balls of unknowns whose logarithms lie in the box: uniqueness holds in it only."""
         arb = self.flint.arb
-        found = []
+        result = []
         with self.flint.ctx.workprec(2 * self.flint.ctx.prec):
             for x, logarithmic in zip(box, self.logarithmic, strict=True):
                 if not logarithmic:
-                    found.append(x)
+                    result.append(x)
                     continue
                 left, right = (x.mid() - x.rad()).exp().upper(), (x.mid() + x.rad()).exp().lower()
                 middle = ((left + right) / 2).mid()
                 # Radii have few bits and are rounded up.
                 radius = (middle - left).min(right - middle) * (1 - arb(2) ** -20)
-                found.append(middle + arb(0, radius.lower()))
-                if not (left <= found[-1] and found[-1] <= right):
-                    found[-1] = arb("nan")
-        return found
+                result.append(middle + arb(0, radius.lower()))
+                if not (left <= result[-1] and result[-1] <= right):
+                    result[-1] = arb("nan")
+        return result
 
 
 def _size(x: Ball) -> Ball:
@@ -253,10 +253,10 @@ def _size(x: Ball) -> Ball:
 
 
 def _maximum(values: Sequence[Ball]) -> Ball:
-    found = values[0]
+    result = values[0]
     for value in values[1:]:
-        found = found.max(value)
-    return found
+        result = result.max(value)
+    return result
 
 
 def _norm(matrix: Any, sides: Sequence[Ball] | None = None) -> float:

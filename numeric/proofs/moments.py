@@ -1,56 +1,11 @@
 r"""Gaussian convolutions as functions of a complex variable, with proven errors.
 
 The tables of a solver are :math:`t_j(\kappa) = \mathbb{E}_z[F(A(\kappa) + Bz)\,z^j]` with
-:math:`A(\kappa) = A(0) + A'\kappa`, entire in κ for any F. Around a centre they are power series:
-in the shift of the Gaussian (:class:`SeriesTables`), for any F and distances of about B, and by
-the power series of F (:class:`DiscTables`), for distances of many B where F is analytic.
-
-Gaussian convolutions around a centre, as power series in the shift of the Gaussian.
-
-On a fixed grid of panels of the line of :math:`u = A + Bz`, cut at the kinks of F, F is sampled
-once (:mod:`.proofs.grid`). Around a
-centre :math:`A_0 = A(\kappa_0)` and with :math:`s = A'(\kappa - \kappa_0)/B` the shift of the
-Gaussian gives, with :math:`z_i = (u_i - A_0)/B` and :math:`c_i = w_i F(u_i)\varphi(z_i)/B`,
-
-.. math:: t_0(\kappa) = \sum_i c_i e^{s z_i - s^2/2} + \text{error}
-          = \sum_{k<K} \frac{m_k}{k!} s^k + \text{error},
-          \qquad m_k = \sum_i c_i \mathrm{He}_k(z_i) ,
-
-and the others follow from derivatives in s, which insert He polynomials. The errors are
-
-* of the rules: on the ellipse of each panel the integrand is at most
-  :math:`|F|\,|z - s|^j \varphi(d)\,e^{(\beta + |\Im s|)^2/2}`, β the semi-axis in units of B and d
-  the distance of the real parts;
-* of the line beyond the grid: :math:`|\varphi(z - s)| \le \varphi(z) e^{|\Re s||z| + (\Im s)^2/2}`
-  with the bound of F in its tails;
-* of the series: :math:`|\mathrm{He}_k(z)| \le \sqrt{k!}\,e^{z^2/4}` (NIST Digital Library of
-  Mathematical Functions, 18.14.9) bounds the rest by
-  :math:`\sum_i |c_i| e^{z_i^2/4} \sum_{k \ge K} |s|^k/\sqrt{k!}`.
-
-Gaussian convolutions around a centre, from power series of their functions in a disc.
-
-Where :math:`t_j(\kappa) = \mathbb{E}_z[F(A(\kappa) + Bz)\,z^j]` moves by many widths B within the
-distances on which F itself varies, series in the shift of the Gaussian
-would need a centre every few B. Here F is analytic with :math:`|F| \le M` in a disc of radius R
-around :math:`A_0 = A(\kappa_0)`, and :math:`F = P + \text{rest}` with its Taylor polynomial P of
-degree below K. With :math:`s = A'(\kappa - \kappa_0)/B` the expectation of P is exact,
-
-.. math:: \mathbb{E}\,P(A_0 + B(s + z)) = e^{\partial_s^2/2} P(A_0 + Bs) ,
-
-and powers of z insert derivatives in s. For complex s the path of integration over the real line
-of u is led, between :math:`A_0 \pm BL`, over points with the imaginary part of :math:`A(\kappa)`,
-where z is real. With :math:`L = |\Re s| + X`, :math:`X \ge 1` and
-:math:`B(L + |\Re s| + |\Im s|) \le R` the errors are at most
-
-* the rest of the series: :math:`M q^K/(1 - q)\,\mathbb{E}|z|^j`, :math:`q = B(L + |\Im s|)/R`;
-* the ways up and down: :math:`2 |\Im s| M (L + |s|)^j \varphi(X) e^{(\Im s)^2/2}`;
-* the polynomial beyond X: :math:`|P| \le M \sum_{k<K} (B(|s| + |z|)/R)^k` by Cauchy's bound, whose
-  terms grow more slowly than :math:`(z/X)^k`, so
-  :math:`2 M K X^j \varphi(X)/(X - (K + j)/X)` if :math:`X^2 > K + j`;
-* the line beyond :math:`A_0 \pm BL`, by the bounds of the tails of F.
-
-Coefficients of P are means over the circle of radius R/2 of F times a phase; with N points they
-miss at most :math:`M R^{-k}\,2^{-N}/(1 - 2^{-N})`.
+:math:`A(\kappa) = A(0) + A'\kappa`, entire in κ for any F. Around a centre κ_0 they are power
+series in the shift :math:`s = A'(\kappa - \kappa_0)/B` of the Gaussian: from moments of F on a
+grid, for any F and shifts that are not large (:class:`LocalTables`), or from the power series of F,
+for distances of many B where F is analytic (:class:`DiscTables`). Powers of z insert derivatives in
+s.
 """
 
 from __future__ import annotations
@@ -144,7 +99,28 @@ class SeriesTables(ABC):
 
 
 class LocalTables(SeriesTables):
-    """Tables from moments of F on a grid of panels, for shifts that are not large."""
+    r"""Tables from moments of F on a grid of panels, for shifts that are not large.
+
+    F is sampled once on panels of the line of :math:`u = A + Bz`, cut at its kinks
+    (:mod:`.proofs.grid`). With :math:`A_0 = A(\kappa_0)`, :math:`z_i = (u_i - A_0)/B` and
+    :math:`c_i = w_i F(u_i)\varphi(z_i)/B`,
+
+    .. math:: t_0(\kappa) = \sum_i c_i e^{s z_i - s^2/2} + \text{error}
+              = \sum_{k<K} \frac{m_k}{k!} s^k + \text{error},
+              \qquad m_k = \sum_i c_i \mathrm{He}_k(z_i) .
+
+    The errors are
+
+    * of the rules: on the ellipse of each panel the integrand is at most
+      :math:`|F|\,|z - s|^j \varphi(d)\,e^{(\beta + |\Im s|)^2/2}`, β the semi-axis in units of B
+      and d the distance of the real parts;
+    * of the line beyond the grid:
+      :math:`|\varphi(z - s)| \le \varphi(z) e^{|\Re s||z| + (\Im s)^2/2}` with the bound of F in
+      its tails;
+    * of the series: :math:`|\mathrm{He}_k(z)| \le \sqrt{k!}\,e^{z^2/4}` (NIST Digital Library of
+      Mathematical Functions, 18.14.9) bounds the rest by
+      :math:`\sum_i |c_i| e^{z_i^2/4} \sum_{k \ge K} |s|^k/\sqrt{k!}`.
+    """
 
     def __init__(
         self,
@@ -333,7 +309,29 @@ _DISC_MARGIN = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 
 class DiscTables(SeriesTables):
-    """The tables of a convolution around a centre, as power series with proven remainders.
+    r"""The tables of a convolution around a centre, from the power series of F in a disc.
+
+    Where tables move by many widths B within the distances on which F itself varies, series in the
+    shift would need a centre every few B. Here F is analytic with :math:`|F| \le M` in a disc of
+    radius R around :math:`A_0 = A(\kappa_0)`, and :math:`F = P + \text{rest}` with its Taylor
+    polynomial P of degree below K. The expectation of P is exact,
+
+    .. math:: \mathbb{E}\,P(A_0 + B(s + z)) = e^{\partial_s^2/2} P(A_0 + Bs) .
+
+    For complex s the path of integration over the real line of u is led, between
+    :math:`A_0 \pm BL`, over points with the imaginary part of :math:`A(\kappa)`, where z is real.
+    With :math:`L = |\Re s| + X`, :math:`X \ge 1` and :math:`B(L + |\Re s| + |\Im s|) \le R` the
+    errors are at most
+
+    * the rest of the series: :math:`M q^K/(1 - q)\,\mathbb{E}|z|^j`, :math:`q = B(L + |\Im s|)/R`;
+    * the ways up and down: :math:`2 |\Im s| M (L + |s|)^j \varphi(X) e^{(\Im s)^2/2}`;
+    * the polynomial beyond X: :math:`|P| \le M \sum_{k<K} (B(|s| + |z|)/R)^k` by Cauchy's bound,
+      whose terms grow more slowly than :math:`(z/X)^k`, so
+      :math:`2 M K X^j \varphi(X)/(X - (K + j)/X)` if :math:`X^2 > K + j`;
+    * the line beyond :math:`A_0 \pm BL`, by the bounds of the tails of F.
+
+    Coefficients of P are means over the circle of radius R/2 of F times a phase; with N points they
+    miss at most :math:`M R^{-k}\,2^{-N}/(1 - 2^{-N})`.
 
     Parameters
     ----------
@@ -498,18 +496,18 @@ class DiscTables(SeriesTables):
             ways = 2 * imaginary * density * (imaginary * imaginary / 2).exp()
             moved = self._offset + spread * arb(0, real.upper())
             tails = self._tables.tails(moved, cutoff, cutoff, (arb(0), imaginary))
-            found = []
+            result = []
             for (i, power), tail in zip(moments, tails, strict=True):
                 slope = cutoff - (count + power) / cutoff
                 if tail is None or not slope > 0:
-                    found.append(arb.pos_inf())
+                    result.append(arb.pos_inf())
                     continue
                 # E|z|^j is at most the root of E z^(2j).
                 mean = arb(math.prod(range(1, 2 * power, 2))).sqrt()
                 beyond = 2 * count * cutoff**power * density / slope
                 total = rest * mean + ways * (length + size) ** power + beyond
-                found.append((self._bounds[i] * total + tail).upper())
-            return found
+                result.append((self._bounds[i] * total + tail).upper())
+            return result
 
 
 def _smoothed(series: Any) -> Any:
@@ -711,7 +709,7 @@ class ConvolutionTables:
         self, offset: Ball, left: Ball, right: Ball, shift: tuple[Ball, Ball]
     ) -> list[Ball | None]:
         """Bound for each moment what lies beyond L on the left and on the right."""
-        found = []
+        result = []
         for i, power in self._convolution.moments:
             function = self._convolution.functions[i]
             if function.tails is None:
@@ -732,8 +730,8 @@ class ConvolutionTables:
                     shift=shift,
                 )
                 total = None if total is None or mass is None else total + mass
-            found.append(total)
-        return found
+            result.append(total)
+        return result
 
     def _middle(self, function: BranchedFunction) -> Ball:
         """Bound a function where its tail bounds do not hold."""

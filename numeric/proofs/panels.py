@@ -1,4 +1,4 @@
-r"""Gauss–Legendre rules with proven errors: nodes, error constants, covers of Bernstein ellipses.
+r"""Gauss–Legendre rules with proven errors, and the mass of bounds under a shifted Gaussian.
 
 On [−1, 1] let f be analytic in the ellipse with foci ±1 and semi-axes
 :math:`a = (\rho + 1/\rho)/2`, :math:`b = (\rho - 1/\rho)/2`, and \|f\| <= M there. Then its
@@ -10,15 +10,7 @@ k < 2n and, by symmetry, for odd k; for even k >= 2n >= 4 it misses the integral
 
 (Trefethen, *Is Gauss quadrature better than Clenshaw–Curtis?*, SIAM Rev. 50 (2008), theorem 4.5,
 which counts n + 1 nodes; as used in arXiv:1802.07942). M is the largest of the bounds of f on boxes
-that cover the ellipse; a function that is real on the line needs only the upper half.
-
-Mass of a function of bounded growth under a shifted Gaussian, beyond a point.
-
-If :math:`|F(u)| \le C t^n e^{at + qt^2}` for :math:`t = \pm u \ge T \ge 1` and
-:math:`u = A_0 + Bz`, then with :math:`\alpha = \pm A_0` and for :math:`z = \pm y`,
-:math:`y \ge L > 0`, :math:`\alpha + BL \ge T`, exponents of z² and z follow by expansion, and
-:math:`t \le y\,(B + \max(\alpha, 0)/L)`, so that the bound is one of the same form in y,
-which :func:`giantstep.gaussian_tails.mass_beyond` integrates.
+that cover the upper half of the ellipse, which is enough for a function that is real on the line.
 """
 
 from __future__ import annotations
@@ -195,6 +187,11 @@ def shifted_mass(
     shift: tuple[Ball, Ball],
 ) -> Ball | None:
     r"""Bound :math:`\int_L^\infty |F(\alpha + By)|\,|y - s|^j\,|\varphi(y - s)|\,dy`.
+
+    If :math:`|F(u)| \le C t^n e^{at + qt^2}` for :math:`t = \pm u \ge T \ge 1` and
+    :math:`u = \pm(\alpha + By)`, then for :math:`y \ge L > 0`, :math:`\alpha + BL \ge T`, exponents
+    of y² and y follow by expansion, and :math:`t \le y\,(B + \max(\alpha, 0)/L)`, so that the bound
+    is one of the same form in y, which :func:`giantstep.gaussian_tails.mass_beyond` integrates.
 
     Parameters
     ----------

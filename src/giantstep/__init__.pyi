@@ -47,6 +47,7 @@ if typing.TYPE_CHECKING:
     )
     from .derivations.one_gradient_step.large_steps import large_step_limit as large_step_limit
     from .derivations.one_gradient_step.model import OneGradientStep as OneGradientStep
+    from .derivations.overlap_dynamics.model import OverlapDynamics as OverlapDynamics
     from .derivations.penalties import paper_ridge as paper_ridge
     from .derivations.spectra.spectrum import Spectrum as Spectrum
     from .derivations.spiked_random_features.bounds.letter_bounds import (

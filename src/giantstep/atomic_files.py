@@ -107,8 +107,8 @@ def remove_abandoned(folder: Path, *, again: bool = True) -> None:
         return
     _looked_at.add(key)
     with suppress(OSError):
-        found = {match[1] for name in os.listdir(folder) if (match := _OURS.fullmatch(name))}
-        for stem in found:
+        result = {match[1] for name in os.listdir(folder) if (match := _OURS.fullmatch(name))}
+        for stem in result:
             with suppress(OSError):
                 _remove_if_abandoned(folder / f"{stem}.part", folder / f"{stem}.lock")
 

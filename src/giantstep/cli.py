@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
@@ -19,6 +18,7 @@ from . import (
     __version__,
     cli_claims,
     cli_curve,
+    cli_dynamics,
     cli_exact,
     cli_expand,
     cli_giant_steps,
@@ -29,8 +29,9 @@ from . import (
     cli_srf,
     cli_targets,
 )
+from .cli_files import run_python
 from .cli_options import Formatter, add_command
-from .errors import GiantstepError, ParameterError
+from .errors import GiantstepError
 
 # Names of arguments in the library, which its messages use, and here.
 FLAGS = {
@@ -183,6 +184,10 @@ def build_parser() -> argparse.ArgumentParser:
             cli_giant_steps.EPILOG, cli_giant_steps.add_arguments,
         ),
         (
+            "dynamics", "overlaps of narrow networks after every giant step, exactly",
+            cli_dynamics.EPILOG, cli_dynamics.add_arguments,
+        ),
+        (
             "index", "what the best estimators learn from labels of a few directions",
             cli_multi_index.EPILOG, cli_multi_index.add_arguments,
         ),
@@ -197,8 +202,8 @@ _NEGATIVE = re.compile(r"-(?!h$|-)")
 # Flags without a value: what follows them is an argument of its own.
 _SWITCHES = {
     "--allow-non-odd", "--centre", "--certified", "--certify", "--closed-form",
-    "--correlated-norms", "--formulas", "--fresh", "--joint", "--latex", "--list", "--optimal",
-    "--simulate", "--slow", "--table-only", "--tune-step",
+    "--correlated-norms", "--flow", "--formulas", "--fresh", "--growth", "--joint", "--json",
+    "--latex", "--list", "--optimal", "--simulate", "--slow", "--table-only", "--tune-step",
 }  # fmt: skip
 
 
@@ -247,9 +252,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_extensions() -> None:
     """Run the Python files in which users declare activations and claims of their own."""
     for path in filter(None, os.environ.get(EXTENSIONS, "").split(os.pathsep)):
-        if not os.path.isfile(path):
-            raise ParameterError(f"{EXTENSIONS} must list Python files, and {path!r} is none")
-        runpy.run_path(path)
+        run_python(path, f"{EXTENSIONS} must list Python files")
 
 
 def _tolerant_streams() -> None:
@@ -266,14 +269,14 @@ def _with_negative_values(argv: Sequence[str] | None) -> list[str]:
     ``--ridge -1e-3`` and ``--student -tanh(z)`` then reach our own checks. An expression of its
     own, as in ``hermite -tanh(z)``, gets a blank in front, which argparse takes for an argument.
     """
-    found: list[str] = []
+    result: list[str] = []
     for text in sys.argv[1:] if argv is None else argv:
-        previous = found[-1] if found else ""
+        previous = result[-1] if result else ""
         takes_value = previous.startswith("--") and "=" not in previous
         if _NEGATIVE.match(text) and takes_value and previous not in _SWITCHES:
-            found[-1] = f"{previous}={text}"
+            result[-1] = f"{previous}={text}"
         elif _NEGATIVE.match(text) and len(text) > 2:
-            found.append(f" {text}")
+            result.append(f" {text}")
         else:
-            found.append(text)
-    return found
+            result.append(text)
+    return result

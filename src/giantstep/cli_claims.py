@@ -9,17 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .atomic_files import write_atomically
+from .cli_files import run_python
 from .cli_options import whole
+from .errors import ParameterError
 from .pages import aligned
 
 if TYPE_CHECKING:
-    from .derivations.claims import Verdict
+    from .derivations.claims import Claim, Verdict
 
 VERIFY_OPTIONS = ("targets", "dimension", "steps", "networks", "seed", "store")
 """Flags of ``verify`` that are options of claims."""
 
 
 VERIFY_EPILOG = """\
+A FILE.py of your own is run first, and the claims that it declares, or has evidence for, are
+verified: plain functions under giantstep.evidence(...) that return a giantstep.Finding. With names
+beside it, those alone.
+
 giantstep claims lists every claim with its checks, and the options that these take.
 
 --certified runs the checks that prove something by interval arithmetic: a solution exists, is
@@ -34,6 +40,7 @@ examples:
   giantstep verify
   giantstep verify cui-3.1 block-structure --slow
   giantstep verify --certified
+  giantstep verify my_claims.py
   giantstep verify conjecture-1 --targets 50 --dimension 400 --store checked --out found.json
 """
 
@@ -43,12 +50,20 @@ def add_claims(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--certified", action="store_true", help="those that have a proof by intervals"
     )
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE.py", help="those of your own files [those of the package]"
+    )
     parser.set_defaults(run=list_claims)
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep verify``."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="claims [all of them]")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="claims, or FILE.py with claims [all of the package]",
+    )
     parser.add_argument("--slow", action="store_true", help="simulations of minutes, too")
     parser.add_argument(
         "--certified",
@@ -76,7 +91,8 @@ def list_claims(arguments: argparse.Namespace) -> int:
     """Print all claims, or those that have a proof by intervals."""
     from .derivations.claims import claims
 
-    chosen = [claim for claim in claims() if claim.proofs or not arguments.certified]
+    known = _of_files(arguments.files) if arguments.files else claims()
+    chosen = [claim for claim in known if claim.proofs or not arguments.certified]
     print("\n\n".join(map(str, chosen)))
     return 0
 
@@ -89,7 +105,10 @@ def verify_claims(arguments: argparse.Namespace) -> int:
     options = {name: value for name, value in given.items() if value is not None}
     if arguments.certified:
         options["certified"] = True
-    verdicts = verify(arguments.names or None, slow=arguments.slow, **options)
+    files = [name for name in arguments.names if name.endswith(".py")]
+    own = [claim.identifier for claim in _of_files(files)]
+    names = [name for name in arguments.names if name not in files] or own
+    verdicts = verify(names or None, slow=arguments.slow, **options)
     if arguments.out is not None:
         write_atomically(Path(arguments.out).expanduser(), f"{to_json(verdicts)}\n")
     for verdict in verdicts:
@@ -113,6 +132,29 @@ def verify_claims(arguments: argparse.Namespace) -> int:
     if failed:
         return 1
     return 2 if (arguments.certified and missing) or waiting == len(verdicts) else 0
+
+
+def _of_files(files: Sequence[str]) -> list[Claim]:
+    """Run Python files of the user; return the claims that they declare or have evidence for.
+
+    Raises
+    ------
+    ParameterError
+        If a file is not there, breaks, or has no claims.
+    """
+    from .derivations.claims import claims_from
+
+    result: dict[str, Claim] = {}
+    for file in files:
+        claims = claims_from(run_python(file, "claims are names or Python files"))
+        if not claims:
+            raise ParameterError(
+                f"{file} has no claims: declare one by giantstep.declare_claim(...), and give it "
+                "evidence by @giantstep.evidence(...) above a function that returns a "
+                "giantstep.Finding"
+            )
+        result |= {claim.identifier: claim for claim in claims}
+    return list(result.values())
 
 
 def _proofs(verdicts: Sequence[Verdict]) -> str:

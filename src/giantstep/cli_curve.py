@@ -251,10 +251,10 @@ def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
     from .derivations.spiked_random_features.model import quality_text
     from .derivations.tables import uninformative
 
-    found, spike = model.derivation, model.spike
+    result, spike = model.derivation, model.spike
     alpha0 = "∞" if model.alpha0 == math.inf else f"{model.alpha0:g}"
     lines = [
-        f"student {found.student}, teacher {found.teacher}; "
+        f"student {result.student}, teacher {result.teacher}; "
         f"s = {model.step_size:g}, α₀ = {alpha0}, β = {model.beta:g}, λ = {ridge:g}, "
         f"Δ = {model.noise_variance:g}"
         + ("" if model.width is None else f"; finite-width correction for p = {model.width}"),
@@ -282,10 +282,10 @@ def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
     if model.leap_index > 1 and model.step_size:
         lines.append(_wrapped(uninformative(model.leap_index), "  "))
     lines += ["", "Conditional coefficients (Result 3.2): closed forms, or 𝔼 where no rule has one"]
-    formulas = {readable(name): readable(value) for name, value in found.functions}
+    formulas = {readable(name): readable(value) for name, value in result.functions}
     width = max(map(len, formulas))
     lines += [f"  {name:<{width}} = {_shortened(text)}" for name, text in formulas.items()]
-    head, _, blocks = readable(found.structure).partition(": ")
+    head, _, blocks = readable(result.structure).partition(": ")
     lines += ["", f"Saddle point (Result 3.3), from the free energy by differentiation: {head}"]
     lines += [f"  {k}. {block}" for k, block in enumerate(blocks.split("; "), 1)]
     return "\n".join(lines)

@@ -157,31 +157,31 @@ def hermite(arguments: argparse.Namespace) -> int:
     parameters = _parameters(arguments, reserved="z")
     if parameters:
         expr = _expression(arguments.expression, {**parameters, "z": z}, "EXPR")
-        found = hermite_coefficients(expr, arguments.order, variable=z)
+        result = hermite_coefficients(expr, arguments.order, variable=z)
     else:
-        found = hermite_coefficients(
+        result = hermite_coefficients(
             activation(arguments.expression, argument="activation"), arguments.order
         )
     # All is computed before anything is printed: an error leaves the output empty.
-    closed_form = found.require_closed_form() if arguments.closed_form else None
+    closed_form = result.require_closed_form() if arguments.closed_form else None
     exponent = None if parameters else _information_exponent(arguments.expression)
-    values = [expression_text(value) for value in found]
-    digits = _digits_column(found, arguments, parameters)
+    values = [expression_text(value) for value in result]
+    digits = _digits_column(result, arguments, parameters)
     rows = [
-        [str(k), *([digits[k]] if digits else []), values[k], str(found.basis[k].value)]
+        [str(k), *([digits[k]] if digits else []), values[k], str(result.basis[k].value)]
         for k in range(len(values))
     ]
-    print(f"{found.name}: parity {found.parity.value}")
+    print(f"{result.name}: parity {result.parity.value}")
     if exponent is not None:
         print(f"information exponent {exponent}")
     print("μ_k = E[f(z) He_k(z)], z ∼ N(0, 1), probabilists' He_k; f = Σ μ_k/k! He_k\n")
     print(aligned(["k", *(["digits"] if digits else []), "μ_k", "rests on"], rows))
     if closed_form is not None:
         print(f"\n{closed_form}")
-        if found.decay is not None:
-            print(f"{found.decay}")
+        if result.decay is not None:
+            print(f"{result.decay}")
     if arguments.latex:
-        print(f"\n{found.latex()}")
+        print(f"\n{result.latex()}")
     return 0
 
 
@@ -294,19 +294,19 @@ def gradient(arguments: argparse.Namespace) -> int:
     from .symbolic.targets.stein import gradient_expansion
 
     student = sp.IndexedBase("mu") if arguments.student.strip() == "mu" else arguments.student
-    found = gradient_expansion(
+    result = gradient_expansion(
         student,
         arguments.target,
         arguments.order,
         norm=_norm(arguments.norm),
         removed=_degrees(arguments.remove),
     )
-    noise = None if isinstance(student, sp.IndexedBase) else _noise(found)
-    print(found)
+    noise = None if isinstance(student, sp.IndexedBase) else _noise(result)
+    print(result)
     if noise is not None:
         print(noise)
     if arguments.latex:
-        print(f"\n{found.latex()}")
+        print(f"\n{result.latex()}")
     return 0
 
 
@@ -336,14 +336,14 @@ def complexity(arguments: argparse.Namespace) -> int:
     from .derivations.first_gradient.sample_complexity import sample_complexity
     from .derivations.multi_index.directions import direction_classes
 
-    found = sample_complexity(arguments.student, arguments.target)
+    result = sample_complexity(arguments.student, arguments.target)
     try:
         classes = str(direction_classes(arguments.target, arguments.student))
     except UndecidedError as error:
         classes = f"classes of directions are not decided: {str(error).splitlines()[0]}"
-    print(f"{found}\n\n{classes}")
+    print(f"{result}\n\n{classes}")
     if arguments.latex:
-        print(f"\n{found.latex()}")
+        print(f"\n{result.latex()}")
     return 0
 
 

@@ -114,31 +114,31 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         ("srf", "series of spiked random features"),
         ("one-step", "series of one step of order one"),
     ):
-        found = add_command(
+        result = add_command(
             group,
             name,
             summary,
             _MODEL.format(series=_SERIES, options=_FORMULAS[name], examples=_EXAMPLES[name]),
         )
-        found.add_argument(
+        result.add_argument(
             "series", choices=tuple(SERIES), metavar="SERIES", help=", ".join(SERIES)
         )
         if name == "srf":
-            add_model(found, width=False)
-            found.add_argument(
+            add_model(result, width=False)
+            result.add_argument(
                 "--alpha", type=positive("--alpha", 2), metavar="A",
                 help="sample complexity n/d of the readout [2]",
             )  # fmt: skip
         else:
-            add_one_step_model(found, lists=())
-            found.add_argument(
+            add_one_step_model(result, lists=())
+            result.add_argument(
                 "--ridge", type=nonnegative("--ridge", 0.1), metavar="L",
                 help="ridge penalty of the readout, >= 0 [0.1]",
             )  # fmt: skip
         # What is expanded in has no value: one that is given is refused, not ignored.
-        found.set_defaults(model=name, alpha=None, ridge=None, step_size=None)
-        _add_output(found, name)
-        found.set_defaults(run=expand)
+        result.set_defaults(model=name, alpha=None, ridge=None, step_size=None)
+        _add_output(result, name)
+        result.set_defaults(run=expand)
 
 
 def settle(arguments: argparse.Namespace) -> None:
@@ -200,21 +200,21 @@ def expand(arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         # Where the series says nothing the table shows it.
         warnings.simplefilter("ignore", ApproximationWarning)
-        found = _expansion(arguments)
-        output = found.output(arguments.output)
+        result = _expansion(arguments)
+        output = result.output(arguments.output)
         # The model's own text would show a value of what is expanded in.
-        held = ", ".join(f"{name} = {value}" for name, value in found.fixed.items())
-        text = f"{held}\n\n{found}\n\n{_table(found, output, arguments.at)}"
+        held = ", ".join(f"{name} = {value}" for name, value in result.fixed.items())
+        text = f"{held}\n\n{result}\n\n{_table(result, output, arguments.at)}"
         if arguments.latex:
-            text += f"\n\n{found.latex(output)}"
+            text += f"\n\n{result.latex(output)}"
         if arguments.formulas:
-            text += f"\n\n{_formulas(found, output)}"
+            text += f"\n\n{_formulas(result, output)}"
         # All is computed before anything is printed: an error leaves the output empty.
-        figure = None if plot is None else _drawn(found, output)
+        figure = None if plot is None else _drawn(result, output)
     print(text)
     written = []
     if out is not None:
-        write_atomically(out, f"{found.to_json()}\n")
+        write_atomically(out, f"{result.to_json()}\n")
         written.append(out)
     if plot is not None:
         from .derivations.figures import save_figure

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import html
 import os
+import runpy
+import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .atomic_files import replacing, write_atomically
-from .errors import ParameterError
+from .errors import GiantstepError, ParameterError
 from .json_document import json_text
 
 if TYPE_CHECKING:
@@ -25,6 +28,39 @@ _STYLE = (
     "pre{overflow-x:auto;background:#f5f5f5;padding:1em}svg{max-width:100%;height:auto}"
     "table{border-collapse:collapse}td,th{border:1px solid #999;padding:.3em .6em;text-align:left}"
 )
+
+
+def run_python(text: str, what: str) -> str:
+    """Run a Python file of the user, such as one with claims; return the name it ran under.
+
+    Modules beside the file can be imported, as where Python itself is given the file.
+
+    Parameters
+    ----------
+    text : str
+        Path of the file.
+    what : str
+        How messages begin if there is none: "GIANTSTEP_EXTENSIONS must list Python files".
+
+    Raises
+    ------
+    ParameterError
+        If there is no such file, or running it raises; the message says in which line.
+    """
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise ParameterError(f"{what}, and {text!r} is none")
+    name = str(path.resolve())
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        runpy.run_path(name, run_name=name)
+    except Exception as error:
+        own = [line for line in traceback.extract_tb(error.__traceback__) if line.filename == name]
+        line = error.lineno if isinstance(error, SyntaxError) else own[-1].lineno if own else None
+        kind = "" if isinstance(error, GiantstepError) else f"{type(error).__name__}: "
+        where = text if line is None else f"{text}, line {line}"
+        raise ParameterError(f"{where}: {kind}{error}") from error
+    return name
 
 
 def checked_file(

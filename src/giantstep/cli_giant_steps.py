@@ -145,15 +145,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.store is not None:
         _check_store(Path(arguments.store))
     print("\n\n".join(str(part) for part in parts), flush=True)
-    found = None
+    result = None
     if plan is not None:
-        found = _simulated(plan, chosen)
-        print(f"\nSimulation\n\n{found}", flush=True)
+        result = _simulated(plan, chosen)
+        print(f"\nSimulation\n\n{result}", flush=True)
     if out is not None:
-        _write(out, arguments.target, parts, found)
+        _write(out, arguments.target, parts, result)
         print(f"\nWrote {out}")
-    if found is not None and found.result.interrupted:
-        networks = len(found.result.completed)
+    if result is not None and result.result.interrupted:
+        networks = len(result.result.completed)
         raise KeyboardInterrupt(f"after {networks} networks; these are reported")
     return 0
 
@@ -166,7 +166,7 @@ def _exact(arguments: argparse.Namespace) -> list[Any]:
     target, student, biases = arguments.target, arguments.student, arguments.biases
     # The decimal that was typed, exactly.
     noise = Fraction(repr(arguments.noise))
-    found: list[Any] = [giant_step(target, student, noise_variance=noise, biases=biases)]
+    result: list[Any] = [giant_step(target, student, noise_variance=noise, biases=biases)]
     # A table for students without biases says too little of those with them.
     mask = None if biases else student
     others: tuple[tuple[str, Callable[[], Any]], ...] = (
@@ -181,13 +181,13 @@ def _exact(arguments: argparse.Namespace) -> list[Any]:
     )  # fmt: skip
     for what, derive in others:
         try:
-            found.append(derive())
+            result.append(derive())
         except (UnsupportedExpressionError, UndecidedError) as error:
-            found.append(f"{what} is not known: {str(error).splitlines()[0]}")
+            result.append(f"{what} is not known: {str(error).splitlines()[0]}")
         except ParameterError as error:
             message = re.sub("^order", "--exponent", str(error))
             raise ParameterError(_with_flags(message)) from None
-    return found
+    return result
 
 
 def _planned(arguments: argparse.Namespace, chosen: dict[str, Any]) -> GiantStepsPlan:
@@ -215,9 +215,9 @@ def _simulated(plan: GiantStepsPlan, chosen: dict[str, Any]) -> SimulatedGiantSt
     except ParameterError as error:
         raise ParameterError(_with_flags(str(error))) from None
     except KeyboardInterrupt:
-        kept = f"; what is done is kept in {chosen['store']!r}" if chosen["store"] else ""
+        selected = f"; what is done is kept in {chosen['store']!r}" if chosen["store"] else ""
         raise KeyboardInterrupt(
-            f"before two networks had finished, so there is nothing to average{kept}"
+            f"before two networks had finished, so there is nothing to average{selected}"
         ) from None
 
 

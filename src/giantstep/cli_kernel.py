@@ -160,16 +160,16 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _values(texts: list[str]) -> dict[str, float]:
-    found = {}
+    result = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise ParameterError(f"--at must be NAME=NUMBER such as alignment=0.5, got {text!r}")
         try:
-            found[name] = real("--at", value, f"{name}=0.5")
+            result[name] = real("--at", value, f"{name}=0.5")
         except argparse.ArgumentTypeError as error:
             raise ParameterError(f"--at {name}: {error}") from None
-    return found
+    return result
 
 
 def _kernel(arguments: argparse.Namespace) -> Kernel:

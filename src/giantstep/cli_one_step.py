@@ -204,9 +204,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         ("steps", "risk at a width over all step sizes", _STEPS, _add_steps, steps),
         ("large-steps", "what steps of order sqrt(N) can reach", _LARGE, _add_large, large_steps),
     ):
-        found = add_command(group, name, summary, epilog)
-        add(found)
-        found.set_defaults(run=run)
+        result = add_command(group, name, summary, epilog)
+        add(result)
+        result.set_defaults(run=run)
 
 
 def settle_axis(arguments: argparse.Namespace) -> None:
@@ -534,14 +534,16 @@ def spectrum(arguments: argparse.Namespace) -> int:
     store = checked_store(arguments)
     model = model_from(arguments)
     wanted = ("weights", "kernel") if arguments.matrix == "both" else (arguments.matrix,)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if "weights" in wanted:
-        found["weights"] = model.weight_spike(digits=arguments.digits, certify=arguments.certify)
+        result["weights"] = model.weight_spike(digits=arguments.digits, certify=arguments.certify)
     if "kernel" in wanted:
-        found["kernel"] = model.conjugate_kernel(digits=arguments.digits, certify=arguments.certify)
-    text = "\n\n".join(map(str, found.values()))
+        result["kernel"] = model.conjugate_kernel(
+            digits=arguments.digits, certify=arguments.certify
+        )
+    text = "\n\n".join(map(str, result.values()))
     if arguments.certify:
-        text += "".join(f"\n\n{one.certificate}" for one in found.values())
+        text += "".join(f"\n\n{one.certificate}" for one in result.values())
     simulation = None
     if arguments.simulate:
         try:
@@ -551,16 +553,16 @@ def spectrum(arguments: argparse.Namespace) -> int:
             )  # fmt: skip
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"before a network had finished{resumed(store)}") from None
-        text += f"\n\n{_spectra_comparison(found, simulation, arguments)}"
+        text += f"\n\n{_spectra_comparison(result, simulation, arguments)}"
     print(text)
     if out is not None:
         from .derivations.one_gradient_step.figures import plot_spectra, spectra_data
 
-        data = spectra_data(found, simulation)
-        document = {name: one.to_dict() for name, one in found.items()}
+        data = spectra_data(result, simulation)
+        document = {name: one.to_dict() for name, one in result.items()}
         write(
             out, data, text=text, title=str(model), document=document,
-            draw=lambda: plot_spectra(found, simulation),
+            draw=lambda: plot_spectra(result, simulation),
         )  # fmt: skip
     if simulation is not None and simulation.attrs["interrupted"]:
         raise KeyboardInterrupt(
@@ -609,21 +611,21 @@ def optimal(arguments: argparse.Namespace) -> int:
     alpha, arguments.alpha = arguments.alpha, arguments.alpha[0]
     model = model_from(arguments)
     if not several:
-        found = {
+        result = {
             n: model.optimum(over="ridge", trained=t, digits=arguments.digits) for n, t in _LAYERS
         }
         text = f"{model}\n\n" + "\n\n".join(
             f"{'after the step' if name == 'trained' else 'random features'}\n{one}"
-            for name, one in found.items()
+            for name, one in result.items()
         )
         print(text)
         if out is not None:
             import xarray as xr
 
-            columns = {f"{k}_{n}": float(getattr(one, k)) for n, one in found.items()
+            columns = {f"{k}_{n}": float(getattr(one, k)) for n, one in result.items()
                        for k in ("ridge", "risk")}  # fmt: skip
             write(out, xr.Dataset(columns), text=text, title=str(model),
-                  document={n: one.to_dict() for n, one in found.items()})  # fmt: skip
+                  document={n: one.to_dict() for n, one in result.items()})  # fmt: skip
         return 0
     from .derivations.one_gradient_step.figures import optimal_data, plot_optimal
 
@@ -650,12 +652,12 @@ def steps(arguments: argparse.Namespace) -> int:
     model = model_from(arguments).at_width(arguments.width, degrees=degrees)
     networks = {"seeds": arguments.seeds, "seed": arguments.seed} if arguments.simulate else {}
     if several:
-        found = model.over_steps(step_size=values, **_penalty(arguments), **networks)
-        text = f"{model}\n\n{found}"
+        result = model.over_steps(step_size=values, **_penalty(arguments), **networks)
+        text = f"{model}\n\n{result}"
         print(text)
         if out is not None:
-            write(out, found.to_dataset(), text=text, title=str(model),
-                  document=found.to_dict(), draw=lambda: found.plot().figure)  # fmt: skip
+            write(out, result.to_dataset(), text=text, title=str(model),
+                  document=result.to_dict(), draw=lambda: result.plot().figure)  # fmt: skip
         return 0
     one = model.solve(**_penalty(arguments), digits=arguments.digits, certify=arguments.certify)
     text = f"{model}\n\n{one}\n\n{model.spikes()}"
@@ -680,18 +682,18 @@ def large_steps(arguments: argparse.Namespace) -> int:
     from .derivations.one_gradient_step.large_steps import large_step_limit
 
     out = checked_out(arguments)
-    found = large_step_limit(
+    result = large_step_limit(
         arguments.student, arguments.teacher, centre=arguments.centre, digits=arguments.digits,
         certify=arguments.certify, cache_folder=arguments.cache_folder,
     )  # fmt: skip
-    text = str(found)
+    text = str(result)
     print(text)
     if out is not None:
         from .derivations.one_gradient_step.large_steps import plot_large_steps
 
         write(
-            out, found.to_dataset(), text=text, title="Large steps", document=found.to_dict(),
-            draw=lambda: plot_large_steps(found),
+            out, result.to_dataset(), text=text, title="Large steps", document=result.to_dict(),
+            draw=lambda: plot_large_steps(result),
         )  # fmt: skip
     return 0
 
@@ -728,25 +730,25 @@ def _risk_at_a_point(arguments: argparse.Namespace) -> int:
     given = {"certify": True} if arguments.certify else {}
     if arguments.digits is not None:
         given["digits"] = arguments.digits
-    found = equivalent.risk(**_penalty(arguments), **given)
+    result = equivalent.risk(**_penalty(arguments), **given)
     head = str(model) if arguments.steps == 1 else f"{model}\n\n{several}"
-    text = f"{head}\n\n{found}\nbest linear error (kernels) {model.best_linear_error:.12g}"
-    document: dict[str, Any] = found.to_dict()
-    if found.certificate is not None:
-        text += f"\n\n{found.certificate}"
-        document["certificate"] = found.certificate.to_dict()
+    text = f"{head}\n\n{result}\nbest linear error (kernels) {model.best_linear_error:.12g}"
+    document: dict[str, Any] = result.to_dict()
+    if result.certificate is not None:
+        text += f"\n\n{result.certificate}"
+        document["certificate"] = result.certificate.to_dict()
     if arguments.steps > 1:
         document["several_steps"] = several.to_dict()
     interrupted = False
     if arguments.simulate:
         means, interrupted = _simulated_point(model, arguments, store)
         document["simulated"] = {kind: dict(row) for kind, row in means.items()}
-        text += f"\n\n{_point_table(found, means, arguments.dimension)}"
+        text += f"\n\n{_point_table(result, means, arguments.dimension)}"
     print(text)
     if out is not None:
         import xarray as xr
 
-        columns = {n: float(getattr(found, n)) for n in ("ridge", "paper_ridge", *_POINT)}
+        columns = {n: float(getattr(result, n)) for n in ("ridge", "paper_ridge", *_POINT)}
         for kind, row in document.get("simulated", {}).items():
             columns |= {f"{kind}_{name}": value for name, value in row.items()}
         steps = {"steps": arguments.steps, "fresh": int(arguments.fresh)}
@@ -773,7 +775,7 @@ def _simulated_point(
     model: OneGradientStep, arguments: argparse.Namespace, store: Path | None
 ) -> tuple[dict[str, dict[str, float]], bool]:
     """Return means for each kind of features, and whether networks are missing."""
-    found: dict[str, dict[str, float]] = {}
+    answer: dict[str, dict[str, float]] = {}
     for kind in _features(arguments):
         try:
             result = model.simulate(
@@ -781,17 +783,17 @@ def _simulated_point(
                 seed=arguments.seed, steps=arguments.steps, fresh=arguments.fresh, store=store,
             )  # fmt: skip
         except KeyboardInterrupt:
-            if found:
-                return found, True
+            if answer:
+                return answer, True
             raise KeyboardInterrupt(f"before a network had finished{resumed(store)}") from None
-        found[kind] = {"repetitions": result.sizes["seed"]} | {
+        answer[kind] = {"repetitions": result.sizes["seed"]} | {
             full: float(result[full].to_numpy().ravel()[0])
             for name in _SIMULATED_NAMES
             for full in (name, f"{name}_standard_error")
         }
         if result.attrs["interrupted"]:
-            return found, True
-    return found, False
+            return answer, True
+    return answer, False
 
 
 def _point_table(found: Any, means: dict[str, dict[str, float]], dimension: int) -> str:

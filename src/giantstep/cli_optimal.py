@@ -87,20 +87,20 @@ def run(arguments: argparse.Namespace) -> int:
     ridge = _RIDGE if arguments.ridge is None else arguments.ridge
     model = model_from(arguments)
     bounds = {} if arguments.bounds is None else {"bounds": arguments.bounds}
-    found: list[Optimum] = []
+    result: list[Optimum] = []
     for alpha in arguments.alpha:
         if arguments.what == RIDGE:
-            found.append(
+            result.append(
                 model.optimum(over="ridge", alpha=alpha, digits=arguments.digits, **bounds)
             )
         else:
-            found.append(model.optimum(over="step_size", alpha=alpha, ridge=ridge, **bounds))
+            result.append(model.optimum(over="step_size", alpha=alpha, ridge=ridge, **bounds))
     # All is computed before anything is printed: an error leaves the output empty.
     print(_heading(arguments, ridge))
-    if len(found) == 1:
-        print(f"\nα = {arguments.alpha[0]:g}\n{found[0]}")
+    if len(result) == 1:
+        print(f"\nα = {arguments.alpha[0]:g}\n{result[0]}")
     else:
-        print(f"\n{_table(arguments, found)}")
+        print(f"\n{_table(arguments, result)}")
     return 0
 
 
@@ -144,12 +144,12 @@ def _joint(arguments: argparse.Namespace) -> int:
     model = model_from(arguments)
     given = {"ridge": arguments.bounds, "step_size": arguments.step_bounds}
     bounds = {name: value for name, value in given.items() if value is not None}
-    found = [model.optimum(over=[*given], alpha=x, bounds=bounds) for x in arguments.alpha]
+    result = [model.optimum(over=[*given], alpha=x, bounds=bounds) for x in arguments.alpha]
     print(_heading(arguments, None))
-    if len(found) == 1:
-        print(f"\nα = {arguments.alpha[0]:g}\n{found[0]}")
+    if len(result) == 1:
+        print(f"\nα = {arguments.alpha[0]:g}\n{result[0]}")
     else:
-        print(f"\n{_joint_table(arguments.alpha, found)}")
+        print(f"\n{_joint_table(arguments.alpha, result)}")
     return 0
 
 

@@ -203,11 +203,11 @@ def spaced(low: float, high: float, count: int) -> list[float]:
     """Return values with both ends, in the logarithm if the upper end is 20 times the lower."""
     steps = [k / max(count - 1, 1) for k in range(count)]
     if low > 0 and high > 20 * low:
-        found = [low * (high / low) ** t for t in steps]
+        result = [low * (high / low) ** t for t in steps]
     else:
-        found = [low + (high - low) * t for t in steps]
+        result = [low + (high - low) * t for t in steps]
     # Twelve digits: 0.6, not 0.6000000000000001; the ends are what was asked for.
-    return [float(f"{value:.12g}") for value in found]
+    return [float(f"{value:.12g}") for value in result]
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
@@ -224,7 +224,7 @@ def add_command(
     epilog: str = "",
 ) -> argparse.ArgumentParser:
     """Add a command whose help begins with its summary and ends with `epilog`."""
-    found: argparse.ArgumentParser = group.add_parser(
+    result: argparse.ArgumentParser = group.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
@@ -232,7 +232,7 @@ def add_command(
         formatter_class=Formatter,
         allow_abbrev=False,
     )
-    return found
+    return result
 
 
 def add_activations(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

@@ -147,11 +147,11 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         ),
         ("figure", "a figure of the paper", _FIGURE, _add_figure, figure, None),
     ):  # fmt: skip
-        found = add_command(group, name, summary, epilog)
+        result = add_command(group, name, summary, epilog)
         if of_model is not None:
-            add_model(found, **of_model)
-        add(found)
-        found.set_defaults(run=run)
+            add_model(result, **of_model)
+        add(result)
+        result.set_defaults(run=run)
 
 
 def _add_out(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -362,18 +362,18 @@ def spectrum(arguments: argparse.Namespace) -> int:
     """Print and draw the spectrum of the feature covariance."""
     out = _checked_out(arguments.out)
     model = model_from(arguments)
-    found = model.spectrum(alpha=arguments.alpha, points=arguments.points)
-    print(found)
+    result = model.spectrum(alpha=arguments.alpha, points=arguments.points)
+    print(result)
     simulation = None
     if arguments.simulate:
-        simulation = found.simulate(arguments.dimension, seeds=arguments.seeds)
-        distance = simulation.distance(found)
+        simulation = result.simulate(arguments.dimension, seeds=arguments.seeds)
+        distance = simulation.distance(result)
         layers = len(simulation.eigenvalues)
         print(f"{layers} simulated layers, d = {arguments.dimension}: distance of the cumulative "
               f"distributions {distance:.4g}")  # fmt: skip
     if out is not None:
         width = round(model.beta * arguments.dimension) if arguments.simulate else None
-        write(out, found.to_dataset(), draw=lambda: found.plot(simulation, width=width).figure)
+        write(out, result.to_dataset(), draw=lambda: result.plot(simulation, width=width).figure)
     return 0
 
 
@@ -399,13 +399,13 @@ def figure(arguments: argparse.Namespace) -> int:
     from .derivations.spiked_random_features.paper_figures.numbered import paper_figure
 
     out = _checked_out(arguments.out or f"figure{arguments.number}.png")
-    found = paper_figure(
+    result = paper_figure(
         arguments.number, dimension=arguments.dimension, seeds=arguments.seeds,
         seed=arguments.seed, cache_folder=arguments.cache_folder,
     )  # fmt: skip
-    print(f"Figure {found.number}: {found.title}")
+    print(f"Figure {result.number}: {result.title}")
     assert out is not None
-    write(out, found.data, draw=lambda: found.figure)
+    write(out, result.data, draw=lambda: result.figure)
     return 0
 
 
@@ -504,19 +504,19 @@ def _tuned(arguments: argparse.Namespace, out: Path | None) -> int:
     )
 
     pair, folder = (arguments.student, arguments.teacher), arguments.cache_folder
-    found = bounds_over_step(
+    result = bounds_over_step(
         *pair, alpha0=arguments.alpha0, noise_variance=arguments.noise, beta=arguments.beta,
         cache_folder=folder,
     )  # fmt: skip
-    samples = "∞" if math.isinf(found.alpha0) else f"{found.alpha0:g}"
-    print(f"student {found.student}, teacher {found.teacher}; α₀ = {samples}, "
-          f"Δ = {found.noise_variance:g}, β = {arguments.beta:g}\n")  # fmt: skip
-    print(found)
-    if found.best_upper.perfect:
+    samples = "∞" if math.isinf(result.alpha0) else f"{result.alpha0:g}"
+    print(f"student {result.student}, teacher {result.teacher}; α₀ = {samples}, "
+          f"Δ = {result.noise_variance:g}, β = {arguments.beta:g}\n")  # fmt: skip
+    print(result)
+    if result.best_upper.perfect:
         for perfect in perfect_learning(*pair, cache_folder=folder):
             print(f"perfect learning: {perfect}")
     if out is not None:
-        data = found.curve.assign(linear_bound=found.linear)
+        data = result.curve.assign(linear_bound=result.linear)
         write(out, data, draw=lambda: _step_figure(data))
     return 0
 

@@ -77,18 +77,18 @@ def leap(arguments: argparse.Namespace) -> int:
             f"--direction needs {f.dimension} components, one for each coordinate of the target, "
             f"got {len(direction)}"
         )
-    found = leaps(f)
+    result = leaps(f)
     # All is computed before anything is printed: an error leaves the output empty.
-    lines = [str(found)]
+    lines = [str(result)]
     if direction is not None:
-        if found.filtration is None:
-            lines.append(f"direction {arguments.direction}: {found.undetermined['filtration']}")
+        if result.filtration is None:
+            lines.append(f"direction {arguments.direction}: {result.undetermined['filtration']}")
         else:
-            lines.append(_orders(arguments.direction, direction, found.filtration))
+            lines.append(_orders(arguments.direction, direction, result.filtration))
     if arguments.latex:
-        lines.append(f"\n{found.latex()}")
+        lines.append(f"\n{result.latex()}")
     if out is not None:
-        _write(out, "Leaps", found, found._repr_html_())
+        _write(out, "Leaps", result, result._repr_html_())
         lines.append(f"Wrote {arguments.out}")
     print("\n".join(lines))
     return 0
@@ -172,7 +172,7 @@ def staircase(arguments: argparse.Namespace) -> int:
     from .symbolic.leaps.staircase import staircase
 
     out = _checked_out(arguments.out)
-    found = staircase(
+    result = staircase(
         arguments.target,
         arguments.order,
         variant=arguments.variant,
@@ -182,10 +182,10 @@ def staircase(arguments: argparse.Namespace) -> int:
         max_steps=arguments.steps,
     )
     # All is computed before anything is printed: an error leaves the output empty.
-    latex = f"\n{found.latex()}" if arguments.latex else ""
+    latex = f"\n{result.latex()}" if arguments.latex else ""
     if out is not None:
-        _write(out, f"staircase of {found.target}", found, found._repr_html_())
-    print(f"{found}{latex}")
+        _write(out, f"staircase of {result.target}", result, result._repr_html_())
+    print(f"{result}{latex}")
     if out is not None:
         print(f"Wrote {out}")
     return 0
@@ -255,11 +255,11 @@ def add_project(parser: argparse.ArgumentParser) -> None:
 def project(arguments: argparse.Namespace) -> int:
     """Run the command."""
     out = _checked_out(arguments.out)
-    found = _table(arguments) if arguments.regimes else _projection(arguments)
+    result = _table(arguments) if arguments.regimes else _projection(arguments)
     # All is computed before anything is printed: an error leaves the output empty.
-    text, latex = str(found), found.latex() if arguments.latex else None
+    text, latex = str(result), result.latex() if arguments.latex else None
     if out is not None:
-        _write(out, str(found.target), found, found.to_html())
+        _write(out, str(result.target), result, result.to_html())
     print(text)
     if latex is not None:
         print(f"\n{latex}")

@@ -8,12 +8,20 @@ from __future__ import annotations
 import math
 import numbers
 import reprlib
-from typing import Any
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 from .errors import ParameterError
 
+if TYPE_CHECKING:
+    import sympy as sp
+
 MOST_DIGITS = 1000
 """Largest number of digits that may be asked for, everywhere."""
+
+MOMENT_GUARD_DIGITS = 15
+"""Digits of the moments of student and teacher beyond those of a result."""
 
 # What is computed to N digits carries more of them; so many are counted upon.
 _SPARE_DIGITS = 10
@@ -87,10 +95,10 @@ def held_digits(value: Any, digits: int, error: Any = None) -> str:
     >>> held_digits(number, 6), held_digits(number, 6, 1e-4), held_digits(mpmath.mpf("0.25"), 4)
     ('0.666666', '0.666', '0.2500')
     """
-    found = _dyadic(value)
-    if found is None:
+    result = _dyadic(value)
+    if result is None:
         return str(value)
-    negative, size = found[0] < 0, (abs(found[0]), found[1])
+    negative, size = result[0] < 0, (abs(result[0]), result[1])
     if size[0] == 0:
         return "0"
     exponent = _decimal_exponent(size)
@@ -205,3 +213,16 @@ def _nearest(value: Any, digits: int) -> str:
     import mpmath
 
     return str(mpmath.nstr(mpmath.mpmathify(value), digits))
+
+
+def decimal_fraction(value: float) -> Fraction:
+    """Return the fraction that a float prints as: 0.1 is one tenth."""
+    return Fraction(Decimal(repr(float(value))))
+
+
+def mp_number(value: sp.Expr, ctx: Any) -> Any:
+    """Return a real constant of SymPy as a number of an mpmath context."""
+    if value.is_Rational:
+        return ctx.mpf(int(value.p)) / int(value.q)
+    # Five digits more than the context has, lest its last one be wrong.
+    return ctx.make_mpf(value.evalf(ctx.dps + 5)._mpf_)

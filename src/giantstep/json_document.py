@@ -61,6 +61,8 @@ class JsonDocument(ABC):
 
     _document: ClassVar[str]
     """What the document says it is, as "certificate"."""
+    _formerly: ClassVar[str] = ""
+    """What documents of the last release said; empty if that has not changed."""
     _entry: ClassVar[str] = "kind"
     """The entry that says so; another one where a field has this name."""
 
@@ -103,7 +105,8 @@ class JsonDocument(ABC):
         except (TypeError, ValueError) as error:
             raise ParameterError(f"{wrong}: {error}") from None
         kind = f"giantstep {cls._document}"
-        if not isinstance(values, dict) or values.pop(cls._entry, "") != kind:
+        known = (kind, f"giantstep {cls._formerly or cls._document}")
+        if not isinstance(values, dict) or values.pop(cls._entry, "") not in known:
             raise ParameterError(f"{wrong}: it has no entry {cls._entry!r}: {kind!r}")
         return cls.from_dict(values)
 

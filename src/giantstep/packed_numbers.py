@@ -27,10 +27,10 @@ def packed(value: Any) -> Any:
         return tuple(map(packed, value))
     if str(getattr(value, "dtype", "")) == "object":
         return PackedArray(value.shape, tuple(map(packed, value.ravel().tolist())))
-    found = getattr(value, "_mpf_", None)
-    if found is None:
+    result = getattr(value, "_mpf_", None)
+    if result is None:
         return value
-    sign, mantissa, exponent, bits = found
+    sign, mantissa, exponent, bits = result
     return PackedNumber((int(sign), int(mantissa), int(exponent), int(bits)))
 
 
@@ -45,9 +45,9 @@ def unpacked(value: Any, ctx: Any) -> Any:
     if isinstance(value, PackedArray):
         import numpy as np
 
-        found = np.empty(len(value.entries), dtype=object)
-        found[:] = [unpacked(v, ctx) for v in value.entries]
-        return found.reshape(value.shape)
+        result = np.empty(len(value.entries), dtype=object)
+        result[:] = [unpacked(v, ctx) for v in value.entries]
+        return result.reshape(value.shape)
     if isinstance(value, Mapping):
         return {name: unpacked(v, ctx) for name, v in value.items()}
     if isinstance(value, tuple) and type(value) is tuple:

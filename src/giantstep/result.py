@@ -144,16 +144,16 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
 
     def rows(self) -> list[Row]:
         """Return what the fields hold, number by number; what is None, empty or NaN is left out."""
-        found = []
+        result = []
         for name, about in self._declared().items():
             value = getattr(self, name)
             if isinstance(value, Mapping):
                 for key, one in value.items():
                     symbol = about.symbols.get(key, "")
-                    found.append(self._row(key, replace(about, words=key, symbol=symbol), one))
+                    result.append(self._row(key, replace(about, words=key, symbol=symbol), one))
             elif value is not None and value != () and not _is_nan(value):
-                found.append(self._row(name, about, value))
-        return found
+                result.append(self._row(name, about, value))
+        return result
 
     def _row(self, key: Any, about: _About, value: Any) -> Row:
         error = self._error(key)
@@ -234,8 +234,8 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
         from .derivations.figures import bars
 
         shown = [row for row in self._own_rows() if not isinstance(row.value, str | bool | tuple)]
-        found = {row.words: _with_error(row.value, self._error(row.name)) for row in shown}
-        return bars(found, self._document, ax=ax)
+        result = {row.words: _with_error(row.value, self._error(row.name)) for row in shown}
+        return bars(result, self._document, ax=ax)
 
     def _own_rows(self) -> list[Row]:
         """Return the rows of fields; numbers of mappings only where there are no others."""
@@ -244,7 +244,8 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
 
     def __repr__(self) -> str:
         own = self._own_rows()
-        shown = [f"{name}={_short(getattr(self, name))}" for name in self._where]
+        where = {name: getattr(self, name) for name in self._where}
+        shown = [f"{name}={_short(x)}" for name, x in where.items() if x is not None]
         shown += [f"{row.name}={row.text}" for row in own[:_IN_REPR]]
         more = ["…"] if len(own) > _IN_REPR else []
         return f"{type(self).__name__}({', '.join([*shown, *more])})"
@@ -341,12 +342,12 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
                 continue
             several = isinstance(row.value, tuple)
             parts = row.value if several else (row.value,)
-            found = [_with_error(part, self._error(row.name)) for part in parts]
+            result = [_with_error(part, self._error(row.name)) for part in parts]
             attributes: dict[str, Any] = {"long_name": row.words, "symbol": row.symbol}
-            if found[0][1] is not None:
-                attributes["error"] = float(found[0][1])
+            if result[0][1] is not None:
+                attributes["error"] = float(result[0][1])
             dimensions = (f"{row.name}_number",) if several else ()
-            number = [x for x, _ in found] if several else found[0][0]
+            number = [x for x, _ in result] if several else result[0][0]
             data[row.name] = (dimensions, number, attributes)
         if rests_on := getattr(self, "rests_on", ""):
             about["rests_on"] = rests_on

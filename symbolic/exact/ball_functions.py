@@ -227,8 +227,8 @@ def _operation(
             # The base does not vary: no cut is crossed, wherever it lies.
             return (lambda b, x, analytic: (x * b.log()).exp()), node.args
         return (lambda b, x, analytic: (x * _log(b, analytic)).exp()), node.args
-    found = _FUNCTIONS.get(node.func)
-    return None if found is None else (found, node.args)
+    result = _FUNCTIONS.get(node.func)
+    return None if result is None else (result, node.args)
 
 
 def _hull(first: Ball, second: Ball) -> Ball:
@@ -358,10 +358,10 @@ class BallTape:
             real = _REAL[expr.func]
             operands = [self._slot(x) for x in expr.args]
             return self._append(lambda *x: real(*x[:-1]), operands)
-        found = _operation(expr, self._moves)
-        if found is None:
+        result = _operation(expr, self._moves)
+        if result is None:
             raise self._unknown(expr)
-        operation, arguments = found
+        operation, arguments = result
         return self._append(operation, [self._slot(x) for x in arguments])
 
     def _moves(self, expr: sp.Basic) -> bool:
@@ -393,7 +393,7 @@ class BallTape:
         count, decided = len(values), self._decided
 
         def choose(*balls: Ball) -> Ball:
-            found = None
+            result = None
             position = count
             for value, (decide, sides) in zip(balls, conditions, strict=False):
                 holds = decide(*balls[position : position + len(sides)])
@@ -401,9 +401,9 @@ class BallTape:
                 if holds is None and decided:
                     break
                 if holds is not False:
-                    found = value if found is None else _hull(found, value)
+                    result = value if result is None else _hull(result, value)
                 if holds is True:
-                    return found
+                    return result
             return _flint().arb("nan")
 
         return self._append(choose, [*values, *operands])
@@ -440,17 +440,17 @@ class BallTape:
 
 
 def _largest(*values: Ball) -> Ball:
-    found = values[0]
+    result = values[0]
     for value in values[1:-1]:
-        found = found.max(value)
-    return found
+        result = result.max(value)
+    return result
 
 
 def _smallest(*values: Ball) -> Ball:
-    found = values[0]
+    result = values[0]
     for value in values[1:-1]:
-        found = found.min(value)
-    return found
+        result = result.min(value)
+    return result
 
 
 # ---------------------------------------------------------------------- constants
@@ -537,12 +537,12 @@ class BallEvaluator:
         if expr.func in _CONSTANT_FUNCTIONS:
             arguments = (self._real_operand(operand, expr) for operand in expr.args)
             return flint.acb(_CONSTANT_FUNCTIONS[expr.func](*arguments))
-        found = _operation(expr, lambda operand: False)
-        if found is None:
+        result = _operation(expr, lambda operand: False)
+        if result is None:
             raise UnsupportedExpressionError(
                 f"{_kind(expr)} {str(expr)[:100]} has no proven enclosure here"
             )
-        operation, operands = found
+        operation, operands = result
         return operation(*(self.constant(operand) for operand in operands), False)
 
     def _real_operand(self, operand: sp.Expr, expr: sp.Expr) -> Ball:
@@ -554,11 +554,11 @@ class BallEvaluator:
     def _real_root(self, root: sp.CRootOf) -> Ball:
         """Isolate a root of an irreducible integer polynomial; SymPy counts real ones upwards."""
         coefficients = [int(c) for c in reversed(root.poly.all_coeffs())]
-        found = [
+        result = [
             x.real for x, _ in self.flint.fmpz_poly(coefficients).complex_roots() if x.imag == 0
         ]
-        found.sort(key=lambda x: x.mid())
-        return self.flint.acb(found[root.index])
+        result.sort(key=lambda x: x.mid())
+        return self.flint.acb(result[root.index])
 
 
 def _kind(node: sp.Expr) -> str:

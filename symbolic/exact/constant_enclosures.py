@@ -64,13 +64,13 @@ def enclosure(expr: sp.Expr, bits: int) -> Any:
     """
     ctx = _context(bits)
     try:
-        found = _Evaluator(ctx).value(expr)
+        result = _Evaluator(ctx).value(expr)
     except (ComplexResult, ZeroDivisionError, ValueError, OverflowError) as error:
         raise NoEnclosure(str(error)) from None
-    for part in (found.real, found.imag):
+    for part in (result.real, result.imag):
         if not abs(part) < ctx.inf:
             raise NoEnclosure(f"no finite enclosure of {expr}")
-    return found
+    return result
 
 
 @functools.lru_cache(maxsize=32)

@@ -1,32 +1,18 @@
 """Fields in which exact real numbers can be computed with, and compared with zero.
 
-`exact_field` takes numbers and returns the smallest SymPy domain that this module knows to hold
-them all, with the numbers as its elements:
-
-- ``QQ`` for rationals;
-- ``QQ<θ>`` for real algebraic numbers: (nested) roots, sin, cos and tan of rational multiples of
-  π, real ``CRootOf``. Each root is adjoined only after factoring its polynomial over the field so
-  far, so the field is never redundant and two forms of one number are one element;
-- a field of rational functions over these for powers of π and for exponentials of algebraic
-  numbers.
-
-Arithmetic in the first two is exact, zero tests included. In the third it is, if π and exponentials
-do not occur together: π is transcendental, and by the Lindemann–Weierstrass theorem the
-exponentials of numbers that are linearly independent over QQ are algebraically independent. Whether
-π and e are so is not known. With both, an element that is zero is zero, but that another one is not
-rests on numerical evidence; see `independence_is_proved`. The same holds for numbers that are taken
-as generators although nothing is known about them, such as an expectation without closed form.
-
-Real algebraic number fields QQ(θ), built by adjoining one root after the other.
-
-A tower starts at QQ. To adjoin a root α of a polynomial over the field K so far, the polynomial is
-factored over K (Trager's algorithm, in SymPy). If the factor that vanishes at α is linear, α is
-already in K. Else K(α) = QQ(α + sθ) for all but finitely many integers s; the smallest that works
-is found, with its minimal polynomial and with θ and α in terms of the new generator, by linear
-algebra over QQ in the basis θ^i α^j. Square roots of integers are sorted out beforehand without
-factoring anything: over pairwise coprime integers, squares show in the exponents.
-
-Source: Cohen, *A Course in Computational Algebraic Number Theory* (1993), sections 3.6 and 4.2.
+:func:`exact_field` takes numbers and returns the smallest SymPy domain that is known to hold them,
+with the numbers as its elements: ``QQ``; ``QQ<θ>`` for real algebraic numbers ((nested) roots, sin,
+cos and tan of rational multiples of π, real ``CRootOf``); rational functions over these for powers
+of π and exponentials of algebraic numbers. Zero is decided exactly in the first two, and in the
+third where π and exponentials do not occur together (π is transcendental; Lindemann and Weierstrass
+for exponentials). With both, or with generators of which nothing is known, such as an expectation
+without closed form, an element that is zero is zero, but that another one is not has to be shown
+elsewhere: :func:`independence_is_proved` tells. Algebraic fields grow root by root: the polynomial
+of a root α is factored over the field K = QQ(θ) so far (Trager's algorithm, in SymPy), so that no
+root is adjoined twice, and K(α) = QQ(α + sθ) for the smallest integer s that works, by linear
+algebra in the basis θ^i α^j (Cohen, *A Course in Computational Algebraic Number Theory* (1993),
+sections 3.6 and 4.2). Square roots of integers are sorted out beforehand: over pairwise coprime
+integers, squares show in the exponents.
 """
 
 from __future__ import annotations
@@ -195,9 +181,9 @@ class AlgebraicTower:
         if size > MAX_DEGREE:
             raise _degree_error(str(number), size)
         multiple = 1 if self.degree > 1 else 0
-        while (found := self._primitive(monic, multiple)) is None:
+        while (result := self._primitive(monic, multiple)) is None:
             multiple += 1
-        minimal, theta, alpha = found
+        minimal, theta, alpha = result
         self._theta = number + multiple * self._theta
         polynomial = sp.Poly.from_list(minimal, _X, domain=sp.QQ)
         old, self.domain = self.domain, sp.QQ.algebraic_field((polynomial, self._theta))
@@ -242,11 +228,11 @@ class AlgebraicTower:
 
     def _vector(self, polynomial: list[Any]) -> list[Any]:
         """Return the coordinates of Σ p_j α^j in the basis θ^i α^j."""
-        found = []
+        result = []
         for element in polynomial:
             low_first = _coefficients(self.domain, element)[::-1]
-            found += low_first + [sp.QQ(0)] * (self.degree - len(low_first))
-        return found
+            result += low_first + [sp.QQ(0)] * (self.degree - len(low_first))
+        return result
 
 
 def _coefficients(domain: Any, element: Any) -> list[Any]:
@@ -614,8 +600,8 @@ class _Field:
     def exponent(self, node: sp.Expr) -> list[sp.Rational]:
         """Return the exponent of e by its coefficients in powers of θ, lowest first."""
         element = self.checked(node.exp if isinstance(node, sp.exp) else sp.S.One, node)
-        found = [element] if self.domain is sp.QQ else element.to_list()[::-1]
-        rationals = [sp.Rational(int(c.numerator), int(c.denominator)) for c in found]
+        result = [element] if self.domain is sp.QQ else element.to_list()[::-1]
+        rationals = [sp.Rational(int(c.numerator), int(c.denominator)) for c in result]
         return rationals + [sp.S.Zero] * (self.tower.degree - len(rationals))
 
     def checked(self, number: sp.Expr, shown: sp.Expr) -> Any:

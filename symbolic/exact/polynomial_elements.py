@@ -144,7 +144,7 @@ def _rational_terms(
     if not isinstance(expression, sp.Expr):
         return None
     size, one, rational = len(positions), sp.QQ.one, sp.QQ.from_sympy
-    found: dict[tuple[int, ...], Any] = {}
+    result: dict[tuple[int, ...], Any] = {}
     for term in expression.args if expression.is_Add else (expression,):
         exponents, coefficient = [0] * size, one
         for factor in term.args if term.is_Mul else (term,):
@@ -159,8 +159,8 @@ def _rational_terms(
                 return None
             exponents[position] += power.p
         monomial = tuple(exponents)
-        found[monomial] = found[monomial] + coefficient if monomial in found else coefficient
-    return {monomial: c for monomial, c in found.items() if c}
+        result[monomial] = result[monomial] + coefficient if monomial in result else coefficient
+    return {monomial: c for monomial, c in result.items() if c}
 
 
 def _collect(

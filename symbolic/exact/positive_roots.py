@@ -45,20 +45,20 @@ def positive_roots(poly: sp.Poly, ctx: Any) -> list[Any]:
     coefficients = [_number(c, ctx) for c in poly.all_coeffs()]
     if sign_changes(poly) == 1:
         return [_between(coefficients, *_octave(coefficients, ctx), ctx)]
-    found = []
+    result = []
     for (low, high), _ in poly.intervals():
         if high <= 0:
             continue
         if low == high:
-            found.append(_number(low, ctx))
+            result.append(_number(low, ctx))
             continue
         # The root is inside; an end may be its neighbour, or zero.
         inward = sp.Rational(high - low) / 2 ** (ctx.prec // 2)
         left = _number(low if poly.eval(low) else low + inward, ctx)
         right = _number(high if poly.eval(high) else high - inward, ctx)
         left = left or ctx.ldexp(1, -_LARGEST_EXPONENT)
-        found.append(_between(coefficients, left, right, ctx))
-    return sorted(found)
+        result.append(_between(coefficients, left, right, ctx))
+    return sorted(result)
 
 
 def _number(value: sp.Rational, ctx: Any) -> Any:

@@ -53,11 +53,12 @@ def polynomial(u: sp.Expr, z: sp.Symbol) -> sp.Poly:
     return sp.Poly(u, z)
 
 
-def expanded_terms(expr: sp.Expr) -> int:
+def expanded_terms(expr: sp.Basic) -> int:
     """Bound the number of terms after expansion; every atom counts as a variable of its own."""
     if isinstance(expr, Average):
         return 1
-    if not expr.args or expr.is_Function:
+    # Cases and their conditions are no expressions; nothing expands them.
+    if not expr.args or expr.is_Function or not isinstance(expr, sp.Expr):
         return max((expanded_terms(operand) for operand in expr.args), default=1)
     numbers = [atom for atom in expr.atoms() if not atom.is_Rational]
     if len(numbers) == 1 and expr.is_polynomial(*numbers):
@@ -103,8 +104,8 @@ def has_nonsmooth(expr: sp.Expr, z: sp.Symbol) -> bool:
 
 def resolve(expr: sp.Expr, u: sp.Expr, sign: sp.Expr) -> sp.Expr:
     """Replace every non-smooth function of `u` by its smooth branch where u has this sign."""
-    found = (atom for atom in expr.atoms(*NONSMOOTH) if atom.args[0] == u)
-    return expr.xreplace({atom: on_side(atom.func, u, sign) for atom in found})
+    result = (atom for atom in expr.atoms(*NONSMOOTH) if atom.args[0] == u)
+    return expr.xreplace({atom: on_side(atom.func, u, sign) for atom in result})
 
 
 def resolved(expr: sp.Expr, z: sp.Symbol, sign: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
@@ -302,8 +303,8 @@ def _real_poles(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
 
 def _inverse_powers(u: sp.Expr, z: sp.Symbol) -> list[sp.Pow]:
     powers = u.atoms(sp.Pow)
-    found = [p for p in powers if z in p.base.free_symbols and p.exp.is_Integer and p.exp < 0]
-    return sorted(found, key=sp.default_sort_key)
+    result = [p for p in powers if z in p.base.free_symbols and p.exp.is_Integer and p.exp < 0]
+    return sorted(result, key=sp.default_sort_key)
 
 
 def beside(expr: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:

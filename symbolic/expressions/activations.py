@@ -172,13 +172,13 @@ def declare_activation(name: str, expression: str | sp.Expr) -> Activation:
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name) or _HERMITE_NAME.fullmatch(name):
         raise ParameterError(f"name must be a word of letters, digits and _, got {name!r}")
-    found = Activation(name, activation(expression, argument=f"activation {name}").expr)
-    if _DECLARED.get(name) == found:
+    result = Activation(name, activation(expression, argument=f"activation {name}").expr)
+    if _DECLARED.get(name) == result:
         return _DECLARED[name]
     if name == str(z) or name in CATALOGUE or name in _words():
         raise ParameterError(f"name must be new, and {name!r} stands for something else already")
-    _DECLARED[name] = _KNOWN[name] = FUNCTIONS[name] = found
-    return found
+    _DECLARED[name] = _KNOWN[name] = FUNCTIONS[name] = result
+    return result
 
 
 def without_declared(text: str) -> str:

@@ -1,18 +1,11 @@
-r"""Averages over a bound random variable: what the Gaussian and the Marchenko–Pastur node share.
+r"""Expressions that bind symbols, and averages over a bound random variable.
 
-Such a node holds a function, the bound variable and the parameters of its law. Factors that do
-not depend on the variable stand outside; substitution never captures the bound symbol.
-
-Expressions that bind symbols: substitution neither reaches a bound symbol nor captures one.
-
-Such a node has the arguments ``(body, bound, *outside)``: `bound` is a symbol or a tuple of them
-that has its meaning inside `body` only; what stands `outside` knows nothing of it.
-
-The mean over data of the user as a SymPy node.
-
-``DataAverage(f, (omega, t), "spectrum")`` is :math:`\frac1n \sum_i f(\omega_i, t_i)`, the mean over
-the rows of a table with the columns ω and t; every other symbol of f is a parameter. The table
-itself is given when numbers are asked for. With weights it is the weighted mean.
+A node with the arguments ``(body, bound, *outside)`` gives its bound symbol, or tuple of symbols, a
+meaning inside of `body` only: substitution neither reaches a bound symbol nor captures one. An
+average holds a function, the bound variable and the parameters of its law, and factors that do not
+depend on the variable stand outside. ``DataAverage(f, (omega, t), "spectrum")`` is the mean over
+the rows of a user's table with the columns ω and t, :math:`\frac1n \sum_i f(\omega_i, t_i)` or the
+weighted one; the table is given when numbers are asked for.
 """
 
 from __future__ import annotations
@@ -43,8 +36,8 @@ class Binding(sp.Expr):
     @property
     def free_symbols(self) -> set[sp.Symbol]:
         """Symbols of the body that are not bound in it, and those outside."""
-        found: set[sp.Symbol] = self.args[0].free_symbols - set(self.bound_symbols)
-        return found.union(*(x.free_symbols for x in self._outside))
+        result: set[sp.Symbol] = self.args[0].free_symbols - set(self.bound_symbols)
+        return result.union(*(x.free_symbols for x in self._outside))
 
     @property
     def is_number(self) -> bool:
@@ -105,8 +98,8 @@ class Binding(sp.Expr):
     def _with_fresh_symbols(self) -> Self:
         fresh = {x: sp.Dummy(x.name, **x.assumptions0) for x in self.bound_symbols}
         body, bound = (x.xreplace(fresh) for x in self.args[:2])
-        found: Self = sp.Expr.__new__(type(self), body, bound, *self.args[2:])
-        return found
+        result: Self = sp.Expr.__new__(type(self), body, bound, *self.args[2:])
+        return result
 
 
 class Average(Binding):
@@ -150,6 +143,15 @@ class Average(Binding):
     def _mathml_law(self, printer: Any) -> Any:
         """Print what stands below the 𝔼: the variable."""
         return printer._print(self.variable)
+
+
+class LineAverage(Average):
+    """An average over one standard normal variable; its class makes another one of its kind."""
+
+    @property
+    def integrand(self) -> sp.Expr:
+        """The function under the average."""
+        return self.args[0]
 
 
 def outermost(

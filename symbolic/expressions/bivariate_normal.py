@@ -335,7 +335,7 @@ def _conditional_integral(h: Any, k: Any, rho: Any, lost: int) -> Any:
 
     # A piece counts when its halves confirm it: mpmath's own estimate of the error is a guess.
     pending = [(start, width, piece(start, width)) for start, width in pieces]
-    size = mpmath.fsum(found for _, _, found in pending)
+    size = mpmath.fsum(result for _, _, result in pending)
     wanted, value = mpmath.ldexp(size, _GUARD_BITS // 2 - mpmath.mp.prec), mpmath.mpf(0)
     for _ in range(_MOST_PIECES):
         if not pending:

@@ -74,14 +74,14 @@ def is_bounded(expr: sp.Expr, z: sp.Symbol) -> bool | None:
     >>> print(is_bounded(z * sp.sin(z), z))
     None
     """
-    found = derivative_is_bounded(expr, z, 0)
-    if found:
+    result = derivative_is_bounded(expr, z, 0)
+    if result:
         return True
     ends = [value_at_infinity(expr, z, side) for side in (1, -1)]
     if any(end is not None and end.is_infinite for end in ends):
         return False
     # Oscillations that grow are unbounded, too, but what asks here means functions with a limit.
-    return False if found is False and _goes_to_infinity(expr, z) else None
+    return False if result is False and _goes_to_infinity(expr, z) else None
 
 
 def derivative_is_bounded(expr: sp.Expr, z: sp.Symbol, order: int = 1) -> bool | None:
@@ -156,23 +156,23 @@ def _singular_points(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     UnsupportedExpressionError
         If they are not known.
     """
-    found: list[sp.Expr] = []
+    result: list[sp.Expr] = []
     for node in sorted(expr.atoms(sp.Pow, sp.log, sp.tan), key=sp.default_sort_key):
         base, *exponent = node.args
         if isinstance(node, sp.tan) or (exponent and z in exponent[0].free_symbols and base.has(z)):
             raise UnsupportedExpressionError(f"the singular points of {node} are not known")
         if not (exponent and exponent[0].is_Integer and exponent[0].is_positive):
-            found += real_zeros(base, z)
-    return list(dict.fromkeys(found))
+            result += real_zeros(base, z)
+    return list(dict.fromkeys(result))
 
 
 def _bounded_far_out(expr: sp.Expr, t: sp.Symbol) -> bool | None:
     """Whether a function of t > 0 is bounded for t to infinity."""
     expr = _with_tails(expr, t)
-    found = _order(expr, t)
-    if found.growth <= 0:
+    result = _order(expr, t)
+    if result.growth <= 0:
         return True
-    if found.sharp or any(
+    if result.sharp or any(
         order.sharp and order.growth > 0 for order in map(_order_in(t), _at_equal_phases(expr, t))
     ):
         return False
@@ -287,24 +287,24 @@ def _order(expr: sp.Expr, t: sp.Symbol) -> _Order:
 def _order_of_sum(expr: sp.Expr, t: sp.Symbol) -> _Order:
     """Return the order of a sum as it stands or, where it is smaller or known, expanded."""
     try:
-        found = _order_of_terms(sp.Add.make_args(expr), t)
-        if found.sharp:
-            return found
+        result = _order_of_terms(sp.Add.make_args(expr), t)
+        if result.sharp:
+            return result
     except UnsupportedExpressionError:
         return _order_of_terms(sp.Add.make_args(expanded(expr)), t)
     try:
         other = _order_of_terms(sp.Add.make_args(expanded(expr)), t)
     except UnsupportedExpressionError:
-        return found
-    return found if (found / other).growth < 0 else other
+        return result
+    return result if (result / other).growth < 0 else other
 
 
 def _order_of_terms(terms: Sequence[sp.Expr], t: sp.Symbol) -> _Order:
-    found = {term: _order(term, t) for term in terms}
-    top = next(iter(found.values()), _Order(sp.S.Zero, sp.S.Zero, False, t))
-    for order in found.values():
+    result = {term: _order(term, t) for term in terms}
+    top = next(iter(result.values()), _Order(sp.S.Zero, sp.S.Zero, False, t))
+    for order in result.values():
         top = order if (order / top).growth > 0 else top
-    largest = [term for term, order in found.items() if (order / top).growth == 0]
+    largest = [term for term, order in result.items() if (order / top).growth == 0]
     numbers = sp.Add(*(term for term in largest if term.is_number))
     waves = [term.as_independent(t, as_Add=False) for term in largest if not term.is_number]
     sharp = len(largest) == 1 and top.sharp

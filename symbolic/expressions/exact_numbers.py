@@ -229,8 +229,8 @@ def _simplest_within(value: sp.Rational, tolerance: sp.Rational) -> sp.Rational:
     if low <= 0 <= high:
         return sp.S.Zero
     sign = 1 if low > 0 else -1
-    found = _between(*(Fraction(int(x.p), int(x.q)) for x in sorted((sign * low, sign * high))))
-    return sign * sp.Rational(found)
+    result = _between(*(Fraction(int(x.p), int(x.q)) for x in sorted((sign * low, sign * high))))
+    return sign * sp.Rational(result)
 
 
 def _between(low: Fraction, high: Fraction) -> Fraction:
@@ -242,10 +242,10 @@ def _between(low: Fraction, high: Fraction) -> Fraction:
             break
         quotients.append(whole - 1)
         low, high = 1 / (high - (whole - 1)), 1 / (low - (whole - 1))
-    found = Fraction(whole)
+    result = Fraction(whole)
     for quotient in reversed(quotients):
-        found = quotient + 1 / found
-    return found
+        result = quotient + 1 / result
+    return result
 
 
 def _combination(
@@ -276,9 +276,9 @@ def _combination(
         relation = ctx.pslq(values, tol=closeness, maxcoeff=highest, maxsteps=20_000)
     if relation:
         terms = zip(relation[1:], basis, strict=True)
-        found = sp.Add(*(-sp.Rational(n, relation[0]) * c for n, c in terms))
-        if abs((found - written).evalf(ctx.dps)) <= tolerance:
-            return found
+        result = sp.Add(*(-sp.Rational(n, relation[0]) * c for n, c in terms))
+        if abs((result - written).evalf(ctx.dps)) <= tolerance:
+            return result
     named = ", ".join(map(str, (1, *constants)))
     raise ParameterError(
         f"no combination of {named} with small rational coefficients is "
@@ -292,15 +292,15 @@ def _checked_constants(constants: Iterable[Any]) -> tuple[sp.Expr, ...]:
         raise ParameterError(
             f"constants must be a sequence of exact numbers, got {shorten(repr(constants))}"
         )
-    found = [require_exact(c, f"constants[{i}]") for i, c in enumerate(constants)]
+    result = [require_exact(c, f"constants[{i}]") for i, c in enumerate(constants)]
     # 1 is always among them; twice the same number is a relation by itself.
-    kept = tuple(c for c in dict.fromkeys(found) if not c.is_Rational)
-    for constant in kept:
+    remaining = tuple(c for c in dict.fromkeys(result) if not c.is_Rational)
+    for constant in remaining:
         if constant.free_symbols or not constant.is_real:
             raise ParameterError(f"constants must be real numbers, got {constant}")
-    if len(kept) > _MOST_CONSTANTS:
-        raise ParameterError(f"constants must be at most {_MOST_CONSTANTS}, got {len(kept)}")
-    return kept
+    if len(remaining) > _MOST_CONSTANTS:
+        raise ParameterError(f"constants must be at most {_MOST_CONSTANTS}, got {len(remaining)}")
+    return remaining
 
 
 def _checked_tolerance(tolerance: Any) -> sp.Rational:

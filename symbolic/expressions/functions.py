@@ -185,8 +185,8 @@ def with_softplus(expr: sp.Expr) -> sp.Expr:
 
     def renamed(argument: sp.Expr) -> sp.Expr:
         one, exponential = argument.as_coeff_Add()
-        found = one == 1 and isinstance(exponential, sp.exp)
-        return softplus(exponential.args[0]) if found else sp.log(argument)
+        result = one == 1 and isinstance(exponential, sp.exp)
+        return softplus(exponential.args[0]) if result else sp.log(argument)
 
     return expr.replace(sp.log, renamed)
 

@@ -3,14 +3,9 @@ r"""Expressions as LaTeX, written and read.
 Reading translates LaTeX into the text that :mod:`.parser` reads, by a recursive descent over a
 short list of commands: ``\frac``, ``\sqrt``, ``\sqrt[n]``, ``^``, subscripts of names, ``\cdot``,
 parentheses with or without ``\left`` and ``\right``, Greek names, ``\pi``, ``e``, functions and
-``\mathrm{He}_{k}``; what stands side by side is multiplied. The same checks and bounds hold after
-that: no command defines, includes or runs anything.
-
-LaTeX translated into the text that :mod:`.expression_reader` reads.
-
-A recursive descent over a short list of commands; it forms no expression. What the reader's text
-needs is added: signs of multiplication, and parentheses where LaTeX groups otherwise. The minus in
-front of a product belongs to all of it here.
+``\mathrm{He}_{k}``. Signs of multiplication and parentheses are added where LaTeX does without; the
+minus in front of a product belongs to all of it. The checks and bounds of the text hold after that:
+no command defines, includes or runs anything.
 """
 
 from __future__ import annotations
@@ -78,14 +73,14 @@ def latex_names(text: str) -> set[str]:
     >>> sorted(latex_names(r"\rho x_{12} + \tanh\left(z\right)"))
     ['rho', 'x12', 'z']
     """
-    found = set()
+    result = set()
     plain = re.sub(rf"\\(?:{'|'.join(_FONTS)})\s*\{{\w*\}}", " ", text[:MAX_LATEX_LENGTH])
     for head, command, index in re.findall(
         r"(?:(?<![A-Za-z\\])([A-Za-z])|\\([A-Za-z]+))(?:_\{?([0-9]+)\}?)?", plain
     ):
         if head or command in GREEK:
-            found.add((head or command) + index)
-    return found
+            result.add((head or command) + index)
+    return result
 
 
 def latex_tokens(text: str, refuse: Refuse) -> list[str]:
@@ -132,9 +127,9 @@ class Translator:
     def take(self, expected: str | None = None) -> str:
         token = self.token
         if expected is not None and token != expected:
-            found = f"{token!r} stands there" if token else "the text ends"
+            result = f"{token!r} stands there" if token else "the text ends"
             raise self.refuse(
-                f"{expected!r} is missing where {found}; check braces and parentheses"
+                f"{expected!r} is missing where {result}; check braces and parentheses"
             )
         self.position += 1
         return token
@@ -253,8 +248,8 @@ class Translator:
             return self.root()
         if token[:1] == "\\":
             return self.command(token)
-        found = f"{token!r} stands there" if token else "the text ends"
-        raise self.refuse(f"a number, name or group is missing where {found}")
+        result = f"{token!r} stands there" if token else "the text ends"
+        raise self.refuse(f"a number, name or group is missing where {result}")
 
     def split_digits(self) -> None:
         r"""Read \frac12 as TeX does, one digit for each argument."""
@@ -468,11 +463,11 @@ def _function(expr: sp.Expr) -> str:
 
 
 def _symbol(symbol: sp.Symbol) -> str:
-    found = _SYMBOL.fullmatch(symbol.name)
-    if found is None or (found[1] == "e" and not found[2]):
+    result = _SYMBOL.fullmatch(symbol.name)
+    if result is None or (result[1] == "e" and not result[2]):
         written = symbol.name.replace("_", r"\_")
         return rf"\mathrm{{{written}}}"
-    head, index = found.groups()
+    head, index = result.groups()
     if head in GREEK:
         head = rf"\{head}"
     elif len(head) > 1:

@@ -137,7 +137,7 @@ def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple
     if not isinstance(text, str) or len(text) > (MAX_LATEX_LENGTH if is_latex else MAX_LENGTH):
         return read(text, [], argument=argument), ()
     names = latex_names(text) if is_latex else set(_NAME.findall(text))
-    indices = [int(found[1]) for name in names if (found := _COORDINATE.fullmatch(name[:9]))]
+    indices = [int(result[1]) for name in names if (result := _COORDINATE.fullmatch(name[:9]))]
     highest = max(indices, default=0)
     if highest > MAX_VARIABLES:
         raise ExpressionError(
@@ -183,7 +183,7 @@ def declared_symbols(kinds: Mapping[str, str]) -> dict[str, sp.Symbol]:
     >>> parse_expression("abs(a) + abs(n)", symbols)
     a + n
     """
-    found = {}
+    result = {}
     for name, text in kinds.items():
         if not _NAME.fullmatch(name) or not name.isascii() or name in CONSTANTS:
             raise ParameterError(
@@ -196,9 +196,9 @@ def declared_symbols(kinds: Mapping[str, str]) -> dict[str, sp.Symbol]:
             wrong = f"is declared {shorten(unknown[0], 30)!r}" if unknown else "has no kind"
             raise ParameterError(f"parameter {name!r} {wrong}; use {', '.join(_KINDS)}")
         try:
-            found[name] = sp.Symbol(name, **dict.fromkeys(["real", *words], True))
+            result[name] = sp.Symbol(name, **dict.fromkeys(["real", *words], True))
         except sp.core.facts.InconsistentAssumptions:
             raise ParameterError(
                 f"parameter {name!r} cannot be {' and '.join(words)} at once"
             ) from None
-    return found
+    return result

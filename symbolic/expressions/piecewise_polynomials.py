@@ -76,15 +76,15 @@ def flattened(expr: sp.Expr, *, whole: bool = False) -> sp.Expr:
         return expr
     if not any(map(_is_nested, kinks)) and not (whole and _kinks_in_products(expr) > 2):
         return expr
-    found = _flat(expr, whole)
-    if found is not None:
-        return found
+    result = _flat(expr, whole)
+    if result is not None:
+        return result
     if whole and expr.is_Mul:
         # Other factors, as exponentials, stay outside.
         bent = [factor for factor in expr.args if factor.has(*KINKED)]
-        found = _flat(sp.Mul(*bent), whole) if 1 < len(bent) < len(expr.args) else None
-        if found is not None:
-            return sp.Mul(found, *(factor for factor in expr.args if not factor.has(*KINKED)))
+        result = _flat(sp.Mul(*bent), whole) if 1 < len(bent) < len(expr.args) else None
+        if result is not None:
+            return sp.Mul(result, *(factor for factor in expr.args if not factor.has(*KINKED)))
     return expr.func(*(flattened(operand, whole=whole) for operand in expr.args))
 
 
@@ -182,13 +182,13 @@ def _in_one_form(expr: sp.Expr) -> list[tuple[sp.Expr, sp.Symbol, sp.Expr]]:
     kinks = [k for k in expr.atoms(*KINKED) if not any(u.has(*KINKED) for u in k.args)]
     inner = min(kinks, key=sp.default_sort_key).args[-1]
     _, form = inner.as_independent(*inner.free_symbols, as_Add=True)
-    t, found = sp.Dummy("t", real=True), []
+    t, result = sp.Dummy("t", real=True), []
     for pivot in sorted(form.free_symbols, key=sp.default_sort_key):
         slope = form.diff(pivot)
         if slope.is_nonzero and pivot not in slope.free_symbols:
             rest = form.xreplace({pivot: sp.S.Zero})
-            found.append((form, t, expr.xreplace({pivot: (t - rest) / slope})))
-    return found
+            result.append((form, t, expr.xreplace({pivot: (t - rest) / slope})))
+    return result
 
 
 def _read(expr: sp.Expr, t: sp.Symbol, whole: bool) -> Pieces:
@@ -275,10 +275,10 @@ def _zeros(p: sp.Poly) -> list[sp.Expr]:
         return [sp.expand(-shift / slope)] if slope.is_nonzero else _refused()
     if p.free_symbols_in_domain:
         raise NotPiecewise
-    found = real_zeros(p.as_expr(), p.gen)
-    if any(isinstance(x, sp.CRootOf) for x in found):
+    result = real_zeros(p.as_expr(), p.gen)
+    if any(isinstance(x, sp.CRootOf) for x in result):
         raise NotPiecewise
-    return in_order(found)
+    return in_order(result)
 
 
 def _refused() -> list[sp.Expr]:

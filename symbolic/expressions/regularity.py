@@ -4,12 +4,9 @@ The choice of a quadrature rule rests on these: analytic integrands take the tra
 error falls like :math:`e^{-2\pi d/h}` with the width d of the strip of analyticity, kinked ones are
 split at their kinks. Parity halves the work and makes Hermite coefficients vanish exactly.
 Everything is decided from the structure of the expression; what is not provable is reported as
-unknown, never guessed.
-
-Whether a function of a standard Gaussian variable has a finite second moment.
-
-The growth along the real line is bounded from the structure of the expression: log|f(t)| for
-t -> oo by a*t**n, kept as the pair (n, a), where (0, 0) stands for powers and bounded functions.
+unknown, never guessed. Whether the second moment is finite follows from the growth along the real
+line: log|f(t)| for t -> oo is bounded by a*t**n, held as the pair (n, a), where (0, 0) stands for
+powers and bounded functions.
 """
 
 from __future__ import annotations

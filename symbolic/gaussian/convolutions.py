@@ -1,54 +1,31 @@
-r"""Tables of a system of equations as Gaussian convolutions, which are entire in the node.
+r"""Tables of a system of equations as Gaussian convolutions, entire in the node, and their balls.
 
-A table such as :math:`\mu_0(\kappa) = \mathbb{E}_z\,\sigma(r\kappa + \sqrt c z)` is, whatever kinks
-and jumps σ has, an entire function of κ, because it is a convolution with a Gaussian. Here the
-definitions of a system, with their expectations not evaluated, are written as expressions in
+A table such as :math:`\mu_0(\kappa) = \mathbb{E}_z\,\sigma(r\kappa + \sqrt c z)` is an entire
+function of κ, whatever kinks and jumps σ has. The definitions of a system are written in
 
 .. math:: t_{F,j}(\kappa) = \mathbb{E}_z\bigl[F(A'\kappa + B z)\, z^j\bigr]
 
-and in functions of κ itself (where the teacher is aligned with the spike). Every function of z in
-an integrand has to be a function of one affine form :math:`A'\kappa + Bz` whose coefficients hold
-parameters only; the rest is a polynomial in z, κ and other tables, which expands. Moments of a
-polynomial are done exactly. Two exact identities keep the result short and the intervals that are
-computed from it narrow: a table in the definition of another one is replaced by its own meaning,
-and for a continuous F, of which the tables hold :math:`\mathbb{E}F`, Stein's lemma writes
+and in functions of κ itself: an integrand becomes a polynomial in z, in :math:`u = A'\kappa + Bz`
+and in functions of u alone, as large as can be, so that few have to be convolved. Nested
+expectations, functions of two affine forms, case distinctions and functions without a known
+continuation to complex numbers are refused by name. Two identities keep the result short and its
+intervals narrow: a table in the definition of another one is replaced by its meaning, and, where F
+is absolutely continuous and F φ vanishes far out (the first is read from the expression, the second
+proven in :func:`table_balls`), Stein's lemma writes
 
 .. math:: \mathbb{E}[F'(A'\kappa + Bz)\,z^j]
-          = \frac{\mathbb{E}[F z^{j+1}] - j\,\mathbb{E}[F z^{j-1}]}{B} ,
+          = \frac{\mathbb{E}[F z^{j+1}] - j\,\mathbb{E}[F z^{j-1}]}{B} .
 
-so that :math:`\mathbb{E}(\sigma - \mu_0 - \sqrt c z\mu_1)^2 =
-\mathbb{E}\sigma^2 - (\mathbb{E}\sigma)^2 - (\mathbb{E}z\sigma)^2`. The lemma needs that F is
-absolutely continuous and that F φ vanishes far out; the first is read from the expression, the
-second is proven when balls are made (:func:`table_balls`).
-
-What does not have this form is refused, by name: nested expectations, functions of two affine
-forms, case distinctions, functions whose continuation to complex numbers is not known.
-
-One expectation of a definition on its way to Gaussian convolutions.
-
-An integrand becomes a polynomial in z, in the argument :math:`u = A'\kappa + Bz` and in functions
-of u alone, these as large as can be, so that few functions have to be convolved. It expands into
-terms :math:`z^j F(u)`; see :mod:`.gaussian.convolutions` for the meaning of what results, and for
-what is refused.
-
-Balls for Gaussian tables: their functions, the polynomials that join them, their growth.
-
-What :mod:`.gaussian.convolutions` made of the definitions becomes, for parameters in balls,
-functions of complex balls with proven tails. The growth of
-:math:`t(\kappa) = \mathbb{E}_z[F(A'\kappa + Bz) z^j]` follows from that of F. With
-:math:`|F(u)| \le K (1 + |u|)^N e^{a|u| + qu^2}` on the whole line and v = 1 − 2qB² > 0, completing
-the square turns the law of z into the normal one with mean 2qBA/v and variance 1/v, A = A'κ; then
-:math:`|z| \le (2qB|A| + \sqrt v\,|y|)/v` with y standard normal, and with t = |κ| >= 1
+For parameters in balls, which have to show their declared signs and B > 0, tables become functions
+of complex balls with proven tails. With :math:`|F(u)| \le K (1 + |u|)^N e^{a|u| + qu^2}` on the
+whole line and v = 1 − 2qB² > 0, completing the square turns the law of z into the normal one with
+mean 2qBA/v and variance 1/v, A = A'κ; with t = |κ| >= 1 and a standard normal y
 
 .. math:: |t(\kappa)| \le \frac{K}{\sqrt v} e^{qA'^2t^2/v}\, t^{N + j} e^{g|A'|t}\;
-   \mathbb{E}\Bigl[(1 + g'|A'| + B|y|/\sqrt v)^N (h|A'| + |y|/\sqrt v)^j e^{aB|y|/\sqrt v}\Bigr]
+   \mathbb{E}\Bigl[(1 + g'|A'| + B|y|/\sqrt v)^N (h|A'| + |y|/\sqrt v)^j e^{aB|y|/\sqrt v}\Bigr],
 
-with h = 2qB/v, g' = 1 + hB and g = a g'. The last mean is a finite sum of
+h = 2qB/v, g' = 1 + hB, g = a g'. The mean is a finite sum of
 :math:`\mathbb{E}|y|^m e^{b|y|} \le 2e^{b^2/2}\,\mathbb{E}(|y| + b)^m`.
-
-Of the parameters it is used that they have the signs that they are declared with, and that B is
-positive: the balls have to show both. Sups of F between its tails come from evaluation on intervals
-that cover them.
 """
 
 from __future__ import annotations
@@ -243,10 +220,10 @@ class Integrand:
         poly = sp.Poly(expr, node, z, domain=sp.EXRAW)
         if poly.total_degree() > 1:
             return None
-        found = (poly.coeff_monomial(node), poly.coeff_monomial(z), poly.coeff_monomial(1))
+        result = (poly.coeff_monomial(node), poly.coeff_monomial(z), poly.coeff_monomial(1))
         tables = set(self.store.marks.values())
-        held = set().union(*(coefficient.free_symbols for coefficient in found))
-        return found if held.isdisjoint(tables | {z, node}) and found[1] != 0 else None
+        held = set().union(*(coefficient.free_symbols for coefficient in result))
+        return result if held.isdisjoint(tables | {z, node}) and result[1] != 0 else None
 
     def in_argument(self, expr: sp.Expr) -> sp.Expr | None:
         """Return an affine expression as a function of the argument u; None if it is none."""
@@ -263,9 +240,9 @@ class Integrand:
         """Return a polynomial in z, u and symbols for functions of u, these as large as can be."""
         if self.variable not in expr.free_symbols:
             return expr
-        found = self.as_function(expr)
-        if found is not None:
-            return found
+        result = self.as_function(expr)
+        if result is not None:
+            return result
         if expr == self.variable:
             return expr
         if expr.is_Add:
@@ -278,15 +255,15 @@ class Integrand:
         # Expanded arguments, as z**2 + 2*z*kappa + kappa**2, show it only when z is replaced.
         assert self.form is not None
         inverse = (ARGUMENT - self.form.slope * self.store.node) / self.form.spread
-        found = self.as_function(expanded(expr.xreplace({self.variable: inverse})))
-        if found is None:
+        result = self.as_function(expanded(expr.xreplace({self.variable: inverse})))
+        if result is None:
             affine = self.form.slope * self.store.node + self.form.spread * self.variable
             raise refused(
                 self.place,
                 f"{short(expr)} is no function of the one affine form {affine} with constant "
                 "coefficients",
             )
-        return found
+        return result
 
     def marked_sum(self, terms: tuple[sp.Expr, ...]) -> sp.Expr:
         # σ(z) = z + tanh(z) holds the affine form in two of its terms.
@@ -310,8 +287,8 @@ class Integrand:
 
     def as_function(self, expr: sp.Expr) -> sp.Expr | None:
         """Return u, a polynomial in it or the symbol of a function of u; None if it is none."""
-        found = self.substituted(expr)
-        return self.generator(found) if self.is_function(found) else None
+        result = self.substituted(expr)
+        return self.generator(result) if self.is_function(result) else None
 
     def generator(self, function: sp.Expr) -> sp.Expr:
         if function.is_polynomial(ARGUMENT):
@@ -553,15 +530,15 @@ class _Worker:
         stray = expr.atoms(AppliedUndef)
         if stray:
             raise refused(place, f"{stray.pop()} has no definition before it")
-        found: dict[sp.Expr, sp.Expr] = {}
+        result: dict[sp.Expr, sp.Expr] = {}
         for average in outermost(expr):
             inside = [n for n in average.args[0].atoms(Average) if n.free_symbols]
             if not isinstance(average, GaussianExpectation) or inside:
                 shown = inside[0] if inside else average
                 raise refused(place, f"the average {short(shown)} is nested or not Gaussian")
-            found[average] = Integrand(self.store, average, place).expanded()
+            result[average] = Integrand(self.store, average, place).expanded()
         values = {mark: self.meaning[f] for f, mark in self.marks.items()}
-        expr = self.direct(expr.xreplace(found), place).xreplace(values)
+        expr = self.direct(expr.xreplace(result), place).xreplace(values)
         # What cancels exactly does not widen intervals later.
         self.meaning[function] = sp.expand(expr)
         mark = sp.Dummy(str(function.func), real=True, nonnegative=self.nonnegative[-1] or None)
@@ -590,7 +567,7 @@ class _Worker:
         convolutions = []
         for form in self.store.forms:
             keys = [key for key, value in form.values.items() if value in used]
-            kept = sorted({i for i, _ in keys})
+            remaining = sorted({i for i, _ in keys})
             for key in keys:
                 names[form.values[key]] = sp.Dummy(f"t{len(names)}", real=True)
             if keys:
@@ -598,8 +575,8 @@ class _Worker:
                     Convolution(
                         form.slope,
                         form.spread,
-                        tuple(form.functions[i] for i in kept),
-                        tuple((kept.index(i), j) for i, j in keys),
+                        tuple(form.functions[i] for i in remaining),
+                        tuple((remaining.index(i), j) for i, j in keys),
                         tuple(names[form.values[key]] for key in keys),
                     )
                 )
@@ -824,20 +801,20 @@ def _branched(f: sp.Expr, variable: sp.Symbol, evaluator: BallEvaluator) -> Bran
             lambda x, y: x.max(y), (abs(end) for end in ends[1:] if end is not None)
         ).upper()
         tails = (tails[0].since(beyond), tails[1].since(beyond))
-    found = [
+    result = [
         BranchBalls(evaluator.function(_accurate(branch.expr), variable), left, right)
         for branch, (left, right) in zip(branches, itertools.pairwise([*ends, None]), strict=True)
     ]
-    return BranchedBalls(tuple(found), tails)
+    return BranchedBalls(tuple(result), tails)
 
 
 @functools.lru_cache(maxsize=256)
 def _accurate(expr: sp.Expr) -> sp.Expr:
     """Return an equal form in which little cancels, as erfc(−u) for 1 + erf(u)."""
     # Equal on the line, so the continuations are the same where both are analytic.
-    found = rewrite_for_accuracy(expr)
-    known = all(is_known_function(f.func) for f in found.atoms(sp.Function))
-    return found if known and not found.has(sp.Piecewise) else expr
+    result = rewrite_for_accuracy(expr)
+    known = all(is_known_function(f.func) for f in result.atoms(sp.Function))
+    return result if known and not result.has(sp.Piecewise) else expr
 
 
 def _combination(
@@ -852,8 +829,8 @@ def _combination(
     def combine(values: Sequence[Ball]) -> list[Ball]:
         real = isinstance(values[0], arb)
         points = [acb(value) for value in values] if real else values
-        found = together(points, not real)
-        return [values[0], *((table.real for table in found) if real else found)]
+        result = together(points, not real)
+        return [values[0], *((table.real for table in result) if real else result)]
 
     return combine
 
@@ -945,18 +922,18 @@ def _mean_growth(
 
 
 def _power(polynomial: list[Ball], exponent: int) -> list[Ball]:
-    found = [0 * polynomial[0] + 1]
+    result = [0 * polynomial[0] + 1]
     for _ in range(exponent):
-        found = _product(found, polynomial)
-    return found
+        result = _product(result, polynomial)
+    return result
 
 
 def _product(first: list[Ball], second: list[Ball]) -> list[Ball]:
-    found = [0 * first[0]] * (len(first) + len(second) - 1)
+    result = [0 * first[0]] * (len(first) + len(second) - 1)
     for i, x in enumerate(first):
         for k, y in enumerate(second):
-            found[i + k] = found[i + k] + x * y
-    return found
+            result[i + k] = result[i + k] + x * y
+    return result
 
 
 def _absolute_moment(coefficients: list[Ball], rate: Ball) -> Ball:
@@ -976,7 +953,7 @@ def _absolute_moment(coefficients: list[Ball], rate: Ball) -> Ball:
 def _absolute(m: int, like: Ball) -> Ball:
     """Return E|y|^m of a standard normal y."""
     # E|y|^(2n) = (2n − 1)!!, E|y|^(2n + 1) = (2n)!! sqrt(2/π).
-    found = 0 * like + 1
+    result = 0 * like + 1
     for k in range(m - 1, 0, -2):
-        found = found * k
-    return found if m % 2 == 0 else found * (2 / type(like).pi()).sqrt()
+        result = result * k
+    return result if m % 2 == 0 else result * (2 / type(like).pi()).sqrt()

@@ -116,11 +116,11 @@ def _slope(g: Activation) -> Activation:
 
 
 def _closed(integrand: sp.Expr, law: GaussianVector, name: str) -> sp.Expr:
-    found = expect_joint(integrand, law)
-    if found.has(JointExpectation, GaussianExpectation):
+    result = expect_joint(integrand, law)
+    if result.has(JointExpectation, GaussianExpectation):
         raise ClosedFormNotFoundError(
             f"no rule gives {name} in closed form for this activation: closed forms exist for "
             "polynomials and error functions\n"
             "  expect_joint gives the unevaluated expectation, which has digits for two fields"
         )
-    return found
+    return result

@@ -179,13 +179,13 @@ class FormulaBalls:
             for attempt in range(_ATTEMPTS):
                 prec = (bits + _GUARD_BITS) * 2**attempt
                 try:
-                    found = self._roots(symbol, polynomial, prec)
+                    result = self._roots(symbol, polynomial, prec)
                 except _NotIsolated as failure:
                     reason = str(failure)
                     continue
-                if all(self._is_narrow(root, bits) for root in found):
+                if all(self._is_narrow(root, bits) for root in result):
                     return [
-                        enclosure_of(root, f"a root of {str(polynomial)[:80]}") for root in found
+                        enclosure_of(root, f"a root of {str(polynomial)[:80]}") for root in result
                     ]
         raise CertificationError(
             f"the real roots of a polynomial of degree {sp.degree(polynomial, symbol)} in {symbol} "
@@ -202,12 +202,12 @@ class FormulaBalls:
         roots = self.real_roots(symbol, polynomial, digits)
         # Each is told from its neighbours by the middle between them.
         middles = [(low.midpoint + high.midpoint) / 2 for low, high in pairwise(roots)]
-        found = {}
+        result = {}
         for root, above, below in zip(roots, [None, *middles], [*middles, None], strict=True):
             place = sp.Dummy(symbol.name, real=True)
             self.define_root(place, polynomial.xreplace({symbol: place}), above=above, below=below)
-            found[place] = root
-        return found
+            result[place] = root
+        return result
 
     # ------------------------------------------------------------------ parts
 
@@ -312,13 +312,13 @@ class FormulaBalls:
             ]
             if any(x.overlaps(y) for i, x in enumerate(intervals) for y in intervals[:i]):
                 raise _NotIsolated("two of them are too close to each other")
-            found = [_narrowed(flint, real, interval) for interval in intervals]
+            result = [_narrowed(flint, real, interval) for interval in intervals]
         if zeros:
             zero = flint.arb(0)
-            if any(root.overlaps(zero) for root in found):
+            if any(root.overlaps(zero) for root in result):
                 raise _NotIsolated("one of them is too close to zero")
-            found.append(zero)
-        return sorted(found, key=lambda x: x.mid())
+            result.append(zero)
+        return sorted(result, key=lambda x: x.mid())
 
 
 class _NotIsolated(Exception):

@@ -1,36 +1,24 @@
 r"""Proven enclosures of Gaussian expectations, Hermite coefficients and exact constants.
 
-For :math:`\mathbb{E} f(z)`, z ~ N(0, 1), the line is cut at the kinks of f, where it is not
-analytic, and at a cutoff L. Inside, each analytic branch times the density is integrated by
-``acb.integral`` of python-flint (Gauss–Legendre rules with proven error bounds, adaptive). Outside,
-|f| is bounded from its structure and the bound is integrated in closed form
-(:mod:`.tail_analysis`); that mass is added to the radius. Hermite coefficients are :math:`\mu_k =
-\mathbb{E}[f(z)\,\mathrm{He}_k(z)]`, divided by neither k! nor its root.
-
-What is proven: the number lies in the interval, if python-flint (Arb) computes correct enclosures,
-if SymPy is right about the assumptions it derives (signs and real values of subexpressions) and
-about real roots of polynomials, and if the structural rules for kinks and tails are right. The
-integrand has to be real on the line and bounded between its kinks; for one with complex values the
-real part would be enclosed, but it is refused as soon as an imaginary part is seen.
-
-Precision is raised until the radius is below :math:`10^{-\text{digits}}` of the number, or below
-:math:`10^{-2\,\text{digits}}` of the size of what is summed (:math:`\mathbb{E}|f\,\mathrm{He}_k|`,
-roughly) where the number is so small that it may be zero: balls never prove that a number is 0.
+For :math:`\mathbb{E} f(z)`, z ~ N(0, 1), the line is cut at the kinks of f, where relu, abs, sign
+and steps change their analytic branch, and at a cutoff L. Candidates for kinks are the exact real
+zeros and poles of arguments; balls prove their order and the sign of every argument between them.
+Inside, each branch times the density is integrated by ``acb.integral`` of python-flint
+(Gauss–Legendre rules with proven error bounds, adaptive). Outside, \|f\| is bounded from its
+structure and the mass of the bound is added to the radius (:mod:`.tail_analysis`). Hermite
+coefficients :math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]` are divided by neither k! nor its
+root. What is proven: the number lies in the interval, if python-flint (Arb) computes correct
+enclosures, if SymPy is right about assumptions that it derives and about real roots of polynomials,
+and if the structural rules for kinks and tails are right. The integrand has to be real on the line
+and bounded between its kinks; it is refused as soon as an imaginary part is seen. Precision is
+raised until the radius is below :math:`2^{-\text{bits}}` of the number, or
+:math:`2^{-2\,\text{bits}}` of the size of what is summed where the number may be zero: balls never
+prove that a number is 0. Whoever asks for balls holds the lock of python-flint's precision.
 
 References
 ----------
 F. Johansson, *Numerical integration in arbitrary-precision ball arithmetic*, arXiv:1802.07942;
 F. Johansson, *Arb*, IEEE Trans. Comput. 66 (2017) 1281–1292.
-
-Whoever asks for balls holds the lock of python-flint's precision. A ball of `bits` bits has a
-radius below :math:`2^{-\text{bits}}` times the number, or :math:`2^{-2\,\text{bits}}` times the
-size of what is summed in it.
-
-The analytic branches of a kinked function of one variable, with proven order and signs.
-
-relu, abs, sign and the step are analytic where their argument has one sign. The candidates for a
-change of sign are its real zeros and poles, exact; balls prove the order of these points and the
-sign of every argument between them. A point that turns out to be no kink does no harm.
 """
 
 from __future__ import annotations
@@ -229,17 +217,17 @@ class ConstantBalls:
         """Return a ball of `bits` bits."""
         best = None
         for attempt in range(_ATTEMPTS):
-            found, size = self._attempt((bits + _GUARD_BITS) * 2**attempt)
-            if _is_reached(found, size, bits):
-                return found
-            best = found if found.is_finite() else best
+            result, size = self._attempt((bits + _GUARD_BITS) * 2**attempt)
+            if _is_reached(result, size, bits):
+                return result
+            best = result if result.is_finite() else best
         raise NotReached("rounding errors stay too large", best)
 
     def _attempt(self, prec: int) -> tuple[Ball, Ball]:
-        found = {symbol: moments.ball(0, prec) for symbol, moments in self._inner.items()}
-        sizes = {symbol: size for symbol, (_, size) in found.items()}
+        result = {symbol: moments.ball(0, prec) for symbol, moments in self._inner.items()}
+        sizes = {symbol: size for symbol, (_, size) in result.items()}
         with self._flint.ctx.workprec(prec):
-            evaluator = BallEvaluator({symbol: ball for symbol, (ball, _) in found.items()})
+            evaluator = BallEvaluator({symbol: ball for symbol, (ball, _) in result.items()})
             value = evaluator.constant(self._expr)
             size = _magnitude(self._expr, evaluator, sizes)
         if value.is_finite() and not value.imag.contains(0):
@@ -288,17 +276,17 @@ class MomentBalls:
         prec = goal + _GUARD_BITS
         best = None
         for _ in range(_ATTEMPTS):
-            found, size = self._attempt(k, prec, goal)
-            if _is_reached(found, size, bits):
-                return found, size
-            if best is not None and found.rad() > size:
+            result, size = self._attempt(k, prec, goal)
+            if _is_reached(result, size, bits):
+                return result, size
+            if best is not None and result.rad() > size:
                 break  # more bits do not help where subdivision has not converged
-            if best is None or found.rad() < best.rad():
-                best = found
+            if best is None or result.rad() < best.rad():
+                best = result
             # What cancels in the sum has to be paid for, but at most once more the bits asked for.
-            cancelled = min(bits, _bits_between(size, found.abs_lower(), bits))
+            cancelled = min(bits, _bits_between(size, result.abs_lower(), bits))
             wanted = bits + _SPARE_BITS + cancelled
-            missed = _bits_between(found.rad(), size * self._flint.arb(2) ** -goal, bits)
+            missed = _bits_between(result.rad(), size * self._flint.arb(2) ** -goal, bits)
             goal, prec = wanted, max(wanted + _GUARD_BITS, prec + missed + _SPARE_BITS)
         raise NotReached("the radius stays too large: the integrand varies too fast", best)
 

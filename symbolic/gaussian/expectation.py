@@ -1,32 +1,20 @@
-r"""The Gaussian expectation as a SymPy node.
+r"""Gaussian expectations as SymPy nodes.
 
-``GaussianExpectation(f, z)`` is :math:`\mathbb{E}_z[f(z)]` with :math:`z \sim \mathcal{N}(0, 1)`;
-every other symbol in `f` is a parameter. The node stays as it is until somebody asks for more:
-``doit()`` looks for a closed form by rules (:mod:`.gaussian.rules`), ``diff`` differentiates under
-the integral, ``evalf(n)`` integrates to `n` digits, and it prints as 𝔼.
-
-Jointly Gaussian variables, and expectations over them as SymPy nodes.
-
-``GaussianVector((u, v), mean, covariance)`` is a law with symbolic mean and covariance,
-``JointExpectation(f, law)`` the expectation :math:`\mathbb{E}_{u,v}[f(u, v)]`. As for one variable,
-the node stays until somebody asks for more: ``doit()`` looks for a closed form by rules
-(:mod:`.gaussian.rules`), ``evalf(n)`` integrates, and ``diff`` differentiates with respect
-to parameters of the integrand and of the law by Price's theorem (Bonnet's for the mean),
+``GaussianExpectation(f, z)`` is :math:`\mathbb{E}_z[f(z)]` with a standard normal z,
+``GaussianVector((u, v), mean, covariance)`` a law with symbolic mean and covariance, and
+``JointExpectation(f, law)`` an expectation over it; every other symbol is a parameter. A node stays
+as it is until somebody asks for more: ``doit()`` looks for a closed form by rules
+(:mod:`.gaussian.rules`), ``evalf(n)`` integrates to `n` digits, ``diff`` differentiates under the
+integral, with respect to parameters of a law by the theorems of Price and Bonnet,
 
 .. math:: \frac{\partial}{\partial\Sigma_{ij}} \mathbb{E}f = \frac{1 + [i \ne j]}{2}\,
           \mathbb{E}\,\partial_i \partial_j f, \qquad
           \frac{\partial}{\partial m_i} \mathbb{E}f = \mathbb{E}\,\partial_i f
 
-(Price, IRE Trans. Inform. Theory 4 (1958); Bonnet, Ann. Télécommun. 19 (1964)).
-
-What SymPy can decide of symmetry, reality and positivity of a law is checked when it is made. An
-expectation is carried by as few variables as possible: a function of one linear combination needs
-one variable, and by independence
-
-.. math:: \mathbb{E}[f(x_A)\, g(x_B)] = \mathbb{E}f(x_A)\, \mathbb{E}g(x_B)
-
-where the covariance of the sets :math:`x_A` and :math:`x_B` of variables is zero. Neither needs to
-know the functions.
+(Price, IRE Trans. Inform. Theory 4 (1958); Bonnet, Ann. Télécommun. 19 (1964)). Symmetry, reality
+and positivity of a law are checked when it is made, as far as SymPy can decide. An expectation is
+carried by as few variables as possible: a function of one linear combination needs one, and sets of
+variables whose covariance is zero are averaged separately.
 """
 
 from __future__ import annotations
@@ -40,12 +28,13 @@ from sympy.printing.pretty.stringpict import prettyForm
 
 from ...errors import AssumptionError, GiantstepError, ParameterError, UnsupportedExpressionError
 from ..expressions.arguments import as_expression
-from ..expressions.averages import Average
+from ..expressions.averages import Average, LineAverage
 from ..expressions.functions import relu
 from ..expressions.parser import parse_expression
 from ..expressions.regularity import Parity, analyse, require_square_integrable
 from .quadrature import expectation_value, joint_value
 from .rules import blocks, closed_form, joint_closed_form, quadratic_form
+from .stein_lemma import by_parts
 
 # SymPy asks for a few bits more or less each time; few precisions are few computations.
 _PRECISION_STEP = 32
@@ -75,7 +64,7 @@ class _Expectation(Average):
         return body if exp is None else rf"\left({body}\right)^{{{exp}}}"
 
 
-class GaussianExpectation(_Expectation):
+class GaussianExpectation(_Expectation, LineAverage):
     r"""The expectation :math:`\mathbb{E}_z[f(z)]` over a standard normal variable z.
 
     Parameters
@@ -113,10 +102,10 @@ class GaussianExpectation(_Expectation):
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the closed form if a rule gives one; else the node with its inside done."""
         integrand = self.integrand.doit(**hints) if hints.get("deep", True) else self.integrand
-        found = closed_form(integrand, self.variable)
-        if found is None and _vanishes_by_parity(integrand, self.variable):
+        result = closed_form(integrand, self.variable)
+        if result is None and _vanishes_by_parity(integrand, self.variable):
             return sp.S.Zero
-        return GaussianExpectation(integrand, self.variable) if found is None else found
+        return GaussianExpectation(integrand, self.variable) if result is None else result
 
     def by_parts(self, primitive: sp.Expr | None = None) -> sp.Expr:
         r"""Return the node after one Gaussian integration by parts.
@@ -124,7 +113,7 @@ class GaussianExpectation(_Expectation):
         From left to right, :math:`\mathbb{E}[z f(z)] = \mathbb{E}[f'(z)]`; with `primitive`, an
         antiderivative F of the integrand, from right to left,
         :math:`\mathbb{E}[F'(z)] = \mathbb{E}[z F(z)]`. Conditions and errors:
-        :func:`.integration_by_parts.by_parts`.
+        :func:`.stein_lemma.by_parts`.
 
         Examples
         --------
@@ -132,8 +121,6 @@ class GaussianExpectation(_Expectation):
         >>> GaussianExpectation(z * sp.tanh(a * z), z).by_parts()
         a*E_z[1 - tanh(a*z)**2]
         """
-        from .integration_by_parts import by_parts
-
         return by_parts(self, primitive)
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
@@ -318,19 +305,19 @@ class GaussianVector(sp.Basic):
     @property
     def free_symbols(self) -> set[sp.Symbol]:
         """Parameters of mean and covariance."""
-        found: set[sp.Symbol] = self.mean.free_symbols | self.covariance.free_symbols
-        return found
+        result: set[sp.Symbol] = self.mean.free_symbols | self.covariance.free_symbols
+        return result
 
     def marginal(self, variables: Iterable[sp.Symbol]) -> GaussianVector:
         """Law of some of the variables, in this law's order."""
         wanted = set(variables)
-        kept = [i for i, x in enumerate(self.variables) if x in wanted]
-        if len(kept) < len(wanted):
+        remaining = [i for i, x in enumerate(self.variables) if x in wanted]
+        if len(remaining) < len(wanted):
             raise ParameterError(f"{wanted} are not all among the variables {self.variables}")
         return GaussianVector(
-            [self.variables[i] for i in kept],
-            [self.mean[i] for i in kept],
-            self.covariance.extract(kept, kept),
+            [self.variables[i] for i in remaining],
+            [self.mean[i] for i in remaining],
+            self.covariance.extract(remaining, remaining),
         )
 
     def variance(self, combination: sp.Expr) -> sp.Expr:
@@ -515,10 +502,10 @@ def independent_factors(
     for whole in (integrand, sp.expand(integrand)):
         terms = []
         for term in sp.Add.make_args(whole):
-            found = _one_term(term, variables, pairs)
-            if found is None:
+            result = _one_term(term, variables, pairs)
+            if result is None:
                 break
-            terms.append(found)
+            terms.append(result)
         else:
             return terms
     return None
@@ -613,10 +600,10 @@ class JointExpectation(_Expectation):
     def _with_fresh_symbols(self) -> JointExpectation:
         fresh = {x: sp.Dummy(x.name, **x.assumptions0) for x in self.law.variables}
         law = GaussianVector(fresh.values(), self.law.mean, self.law.covariance)
-        found: JointExpectation = sp.Expr.__new__(
+        result: JointExpectation = sp.Expr.__new__(
             JointExpectation, self.integrand.xreplace(fresh), law
         )
-        return found
+        return result
 
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         law, f = self.law, self.integrand
@@ -642,13 +629,13 @@ class JointExpectation(_Expectation):
         law = self.law
         line = on_a_line(integrand, law)
         if line is not None:
-            found = closed_form(*line)
-            if found is not None:
-                return found
+            result = closed_form(*line)
+            if result is not None:
+                return result
         mean, rows = tuple(law.mean), tuple(map(tuple, law.covariance.tolist()))
-        found = joint_closed_form(integrand, law.variables, mean, rows)
-        if found is not None:
-            return found
+        result = joint_closed_form(integrand, law.variables, mean, rows)
+        if result is not None:
+            return result
         if line is not None:
             return GaussianExpectation(*line)
         apart = _by_independence(integrand, law)
@@ -679,10 +666,10 @@ class JointExpectation(_Expectation):
         factor = _cholesky(law.covariance)
         standard = sp.Matrix(law.variables)
         values = law.mean + factor * standard
-        found = integrand.xreplace(dict(zip(law.variables, values, strict=True)))
+        result = integrand.xreplace(dict(zip(law.variables, values, strict=True)))
         for variable in reversed(law.variables):
-            found = GaussianExpectation(found, variable)
-        return found
+            result = GaussianExpectation(result, variable)
+        return result
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
         if self.free_symbols:

@@ -1,4 +1,4 @@
-r"""Probabilists' Hermite polynomials and their identities, exactly.
+r"""Probabilists' Hermite polynomials, their identities, conventions and moments, exactly.
 
 Convention, throughout giantstep: He_k has weight exp(-z²/2) and leading coefficient 1, so
 He_0 = 1, He_1 = x, He_{k+1} = x He_k - k He_{k-1} and :math:`\mathbb{E}[\mathrm{He}_j
@@ -6,34 +6,20 @@ He_0 = 1, He_1 = x, He_{k+1} = x He_k - k He_{k-1} and :math:`\mathbb{E}[\mathrm
 
 .. math:: \mathrm{He}^{[v]}_k(x) = \sum_j \frac{k!}{2^j j! (k-2j)!} (-v)^j x^{k-2j}
 
-is the family that is orthogonal under N(0, v); v may be zero (powers of x) or negative.
-
-Expansions are dictionaries {k: coefficient of He_k}.
+is the family that is orthogonal under N(0, v); v may be zero (powers of x) or negative. A function
+has *moments* :math:`\mu_k = \mathbb{E}[f\,\mathrm{He}_k]`, the convention of giantstep,
+*He-coefficients* :math:`c_k = \mu_k/k!` with :math:`f = \sum_k c_k\,\mathrm{He}_k`, and
+*orthonormal coefficients* :math:`\mu_k/\sqrt{k!}` (O'Donnell, *Analysis of Boolean Functions*
+(2014), section 11.2); for He_2 itself they are 2, 1 and √2. Converters take sequences, order 0
+first, or mappings from orders k or multi-indices α, with α! = Π α_i!; expansions are dictionaries
+{k: coefficient of He_k}. Products with z, derivatives and averages over noise act on finite
+sequences of moments in a simple way, and every function says how many moments of the result they
+determine.
 
 Sources: Szegő, *Orthogonal Polynomials* (1939), chapter 5; Feldheim, J. London Math. Soc. 13
-(1938), for the product. Janson, *Gaussian Hilbert Spaces* (1997), chapter 3, has them in this
+(1938), for the product; Mehler, J. reine angew. Math. 66 (1866), for the kernel; Stein, Ann.
+Statist. 9 (1981), for the derivative. Janson, *Gaussian Hilbert Spaces* (1997), chapter 3, has this
 normalisation.
-
-The three conventions for Hermite coefficients, and the six ways between them.
-
-- **moments** :math:`\mu_k = \mathbb{E}[f\,\mathrm{He}_k]`, the convention of giantstep;
-- **He-coefficients** :math:`c_k = \mu_k/k!`, so that :math:`f = \sum_k c_k\,\mathrm{He}_k`;
-- **orthonormal coefficients** :math:`\mu_k/\sqrt{k!}`, those in :math:`\mathrm{He}_k/\sqrt{k!}`.
-
-For He_2 itself they are 2, 1 and √2. Every converter takes a sequence (order 0 first), or a
-mapping from orders k or multi-indices α to values, with α! = Π α_i! in place of k!. Sequences
-become tuples; mappings become dictionaries with the same keys. The orthonormal convention, as in
-O'Donnell, *Analysis of Boolean Functions* (2014), section 11.2, brings in square roots; the other
-two stay within the field of the values.
-
-Moments :math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]` as sequences, and Mehler's kernel.
-
-Multiplying a function by z, differentiating it or averaging it over noise acts on its sequence
-μ_0, μ_1, … in a simple way. Sequences given here are finite; every function says how many moments
-of the result they determine. Moments are never divided by k!.
-
-Sources: Mehler, J. reine angew. Math. 66 (1866), for the kernel; Stein, Ann. Statist. 9 (1981),
-for the derivative; the product follows from x He_k = He_{k+1} + k He_{k-1}.
 """
 
 from __future__ import annotations
@@ -182,12 +168,12 @@ def polynomial_in_hermite(coefficients: Mapping[int, sp.Expr]) -> dict[int, sp.E
     >>> polynomial_in_hermite({3: sp.Integer(1), 1: sp.Integer(-3)})
     {3: 1}
     """
-    found: dict[int, sp.Expr] = {}
+    result: dict[int, sp.Expr] = {}
     for n, coefficient in coefficients.items():
         value = require_exact(coefficient, f"the coefficient of x**{n}")
         for k, count in power_in_hermite(n).items():
-            found[k] = found.get(k, sp.S.Zero) + count * value
-    return {k: c for k, c in sorted(found.items()) if c != 0}
+            result[k] = result.get(k, sp.S.Zero) + count * value
+    return {k: c for k, c in sorted(result.items()) if c != 0}
 
 
 def hermite_derivative(
@@ -258,15 +244,15 @@ def linearisation(m: int, n: int, *more: int) -> dict[int, int]:
     """
     orders = [checked_order(order, "of a factor") for order in (m, n, *more)]
     checked_order(sum(orders), "of the product")
-    found = {orders[0]: 1}
+    result = {orders[0]: 1}
     for order in orders[1:]:
         terms: dict[int, int] = {}
-        for k, c in found.items():
+        for k, c in result.items():
             for j in range(min(k, order) + 1):
                 count = math.factorial(j) * math.comb(k, j) * math.comb(order, j)
                 terms[k + order - 2 * j] = terms.get(k + order - 2 * j, 0) + c * count
-        found = terms
-    return dict(sorted(found.items()))
+        result = terms
+    return dict(sorted(result.items()))
 
 
 def triple_product(l: int, m: int, n: int) -> int:  # noqa: E741
@@ -321,10 +307,10 @@ def affine_argument(
     n = checked_order(n, "n")
     a, b = require_exact(a, "a"), require_exact(b, "b")
     variance = sp.expand(1 - a**2)
-    found = {
+    result = {
         k: math.comb(n, k) * a**k * hermite_polynomial(n - k, b, variance) for k in range(n + 1)
     }
-    return {k: c for k, c in found.items() if c != 0}
+    return {k: c for k, c in result.items() if c != 0}
 
 
 def addition_theorem(
@@ -366,7 +352,7 @@ def addition_theorem(
             "weights"
         )
     excess = sp.expand(TR5(sp.expand(sp.Add(*(w**2 for w in vector)) - 1)))
-    found: dict[tuple[int, ...], sp.Expr] = {}
+    result: dict[tuple[int, ...], sp.Expr] = {}
     for j, count in enumerate(pairings(n)):
         factor = count * excess**j
         if factor == 0:
@@ -376,8 +362,8 @@ def addition_theorem(
             ways = math.factorial(degree) // math.prod(math.factorial(k) for k in alpha)
             value = ways * factor * sp.Mul(*(w**k for w, k in zip(vector, alpha, strict=True)))
             if value != 0:
-                found[alpha] = value
-    return dict(sorted(found.items()))
+                result[alpha] = value
+    return dict(sorted(result.items()))
 
 
 def multi_indices(variables: int, degree: int) -> list[tuple[int, ...]]:

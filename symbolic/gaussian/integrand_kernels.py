@@ -61,11 +61,11 @@ def multiplied_out(expr: sp.Expr) -> tuple[sp.Expr, ...] | None:
     2
     >>> multiplied_out(sp.Mul(*(sp.erf(k * z) + 1 for k in range(1, 41))))
     """
-    found = as_steps_and_exponentials(expr)
+    result = as_steps_and_exponentials(expr)
     # Counted before: SymPy would multiply out 2**40 terms. Equal terms are not seen here.
-    if expanded_terms(found) > _LONGEST_PRODUCT:
+    if expanded_terms(result) > _LONGEST_PRODUCT:
         return None
-    terms = sp.Add.make_args(found.expand(**PRODUCTS_ONLY))
+    terms = sp.Add.make_args(result.expand(**PRODUCTS_ONLY))
     return terms if len(terms) <= LONGEST_SUM else None
 
 
@@ -137,14 +137,14 @@ def affine_or_quadratic(expr: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, ...] | No
     ((-2*b, 2, 0), None)
     """
     expanded = sp.expand(expr)
-    found = [sp.S.Zero, sp.S.Zero, sp.S.Zero]
+    result = [sp.S.Zero, sp.S.Zero, sp.S.Zero]
     for term in sp.Add.make_args(expanded):
         constant, rest = term.as_independent(z, as_Add=False)
         power = {sp.S.One: 0, z: 1, z**2: 2}.get(rest)
         if power is None:
             return None
-        found[power] += constant
-    return tuple(found)
+        result[power] += constant
+    return tuple(result)
 
 
 def reduce_trigonometric(others: list[sp.Expr]) -> list[tuple[sp.Expr, sp.Expr]] | None:

@@ -1,273 +1,39 @@
-r"""Gaussian integration by parts, and derivatives of free energies as papers print them.
+r"""Derivatives of free energies as papers print them, by Gaussian integration by parts.
 
-Stein's lemma for a standard normal z is :math:`\mathbb{E}[z f(z)] = \mathbb{E}[f'(z)]`. A free
-energy depends on an overlap q through :math:`\mathbb{E}\,g(\sqrt q\,z + b)`; its derivative holds
-:math:`z/(2\sqrt q)`, which is singular at q = 0 and which no paper prints, because by parts it is
-:math:`\tfrac12\mathbb{E}\,g''`. :func:`reduced` removes every such z, uses
-
-- tails of the normal law: with :math:`f = e^{Az^2 + Bz}G(z)` the lemma gives f back on the right,
-  so that :math:`(1 - 2A)\,\mathbb{E}[zf] = B\,\mathbb{E}f + \mathbb{E}[e^{Az^2 + Bz}G'(z)]`;
-- tilting: :math:`u = cz + c^2` has the density :math:`e^u` times an even function of u. For odd f
-  therefore :math:`\mathbb{E}f(u) = \mathbb{E}[f(u)\tanh u]` (both are the integral of
-  :math:`f(u)\sinh u` with that even weight), and :math:`\mathbb{E}\tanh^{2n}u =
-  \mathbb{E}\tanh^{2n-1}u`. On the Nishimori line of a Bayes-optimal model this identifies overlaps;
-  here it is applied where it holds by algebra alone,
-
-and collects what is left. :func:`by_parts` is the lemma itself, in both directions.
-
-Sources: C. Stein, Ann. Statist. 9, 1135 (1981), Lemma 1; H. Nishimori, J. Phys. C 13, 4071 (1980).
-
-Derivatives of Gaussian expectations whose integrands have kinks and jumps.
-
-Differentiating under 𝔼 turns a kink into a jump and a jump into a Dirac delta. No kernel can
-sample a delta, but its expectation is a closed form: with the standard normal density φ,
-
-.. math:: \mathbb{E}[\delta(u(z))\,h(z)] = \sum_{z_0:\,u(z_0)=0}
-          \frac{h(z_0)\,\varphi(z_0)}{|u'(z_0)|},
-
-and derivatives of deltas go over to h by parts,
-:math:`\mathbb{E}[\delta'(u)\,h] = -\mathbb{E}[\delta(u)\,((h/u')' - z\,h/u')]`.
+The derivative of a free energy by an overlap q, on which it depends through
+:math:`\mathbb{E}\,g(\sqrt q\,z + b)`, holds :math:`z/(2\sqrt q)`, singular at q = 0 where
+:math:`\tfrac12\mathbb{E}\,g''` is not. :func:`reduced` removes every such z by Stein's lemma
+(:mod:`.stein_lemma`), for :math:`f = e^{Az^2 + Bz}G(z)` in the form :math:`(1 - 2A)\,\mathbb{E}[zf]
+= B\,\mathbb{E}f + \mathbb{E}[e^{Az^2 + Bz}G'(z)]`, and by tilting: :math:`u = cz + c^2` has the
+density :math:`e^u` times an even function, so that :math:`\mathbb{E}f(u) = \mathbb{E}[f(u)\tanh
+u]` for odd f and :math:`\mathbb{E}\tanh^{2n}u = \mathbb{E}\tanh^{2n-1}u`, the Nishimori line of
+Bayes-optimal models (H. Nishimori, J. Phys. C 13, 4071 (1980)). What is left is collected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from ...errors import AssumptionError, ParameterError, UnsupportedExpressionError
-from ..expressions._singularities import expanded_terms, is_positive_sum
-from ..expressions.arguments import as_expression
+from ..expressions._singularities import expanded_terms
 from ..expressions.averages import Average, outermost
 from ..expressions.functions import (
-    HALF,
     erfcx,
     exponentials_merged,
-    log_cosh,
     log_normal_cdf,
     normal_cdf,
-    relu,
     sigmoid,
-    softplus,
     with_sinh,
 )
-from ..expressions.piecewise_polynomials import without_extrema
-from ..expressions.regularity import analyse
 from .expectation import GaussianExpectation
 from .integrand_kernels import PRODUCTS_ONLY, affine_or_quadratic
-from .jumps import jumps_as_steps
+from .stein_lemma import SMOOTH_FUNCTIONS, first_singular, power_of
 
-
-def smooth_partial(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
-    """Return the derivative of `expr` with respect to `x` without a Dirac delta under 𝔼.
-
-    Parameters
-    ----------
-    expr : Expr
-        May hold 𝔼 nodes, also inside one another.
-    x : Symbol
-        A parameter or an unknown; no bound variable.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If the points where an integrand jumps cannot be found, or tables would be needed there.
-
-    Examples
-    --------
-    >>> z, a = sp.symbols("z a", real=True)
-    >>> smooth_partial(GaussianExpectation(sp.sign(a + z), z), a)
-    sqrt(2)*exp(-a**2/2)/sqrt(pi)
-    >>> smooth_partial(GaussianExpectation(sp.tanh(a * z), z), a)
-    -2*a*E_z[(1 - tanh(a*z)**2)*tanh(a*z)]
-    """
-    nodes = [n for n in _expectations_in(expr) if x in n.free_symbols]
-    if not nodes:
-        return expr.diff(x)
-    marks = {n: sp.Dummy(real=True) for n in nodes}
-    marked = expr.xreplace(marks)
-    back = {mark: n for n, mark in marks.items()}
-    total = marked.diff(x)
-    total += sp.Add(*(marked.diff(mark) * _derivative(n, x) for n, mark in marks.items()))
-    return total.xreplace(back)
-
-
-def _expectations_in(expr: sp.Expr) -> list[GaussianExpectation]:
-    if isinstance(expr, GaussianExpectation):
-        return [expr]
-    found: dict[GaussianExpectation, None] = {}
-    for argument in expr.args:
-        if isinstance(argument, sp.Expr):
-            found |= dict.fromkeys(_expectations_in(argument))
-    return list(found)
-
-
-def _derivative(node: GaussianExpectation, x: sp.Symbol) -> sp.Expr:
-    z, integrand = node.variable, node.integrand
-    integrand = without_extrema(integrand)
-    rewritten = jumps_as_steps(GaussianExpectation(integrand, z))
-    if rewritten != node:
-        return smooth_partial(rewritten, x)
-    slope = smooth_partial(integrand, x)
-    if not slope.has(sp.DiracDelta):
-        if _power(slope, z) <= _power(integrand, z) and slope.has(GaussianExpectation):
-            # A factor of the integrand's own: by parts nothing cancels, and inner expectations
-            # have derivatives twice as long.
-            return GaussianExpectation(slope, z)
-        return mean_by_parts(slope, z)
-    deltas = {d: sp.Dummy(real=True) for d in slope.atoms(sp.DiracDelta)}
-    marked = slope.xreplace(deltas)
-    total = mean_by_parts(marked.xreplace(dict.fromkeys(deltas.values(), sp.S.Zero)), z)
-    for delta, mark in deltas.items():
-        weight = marked.diff(mark)
-        if weight.free_symbols & set(deltas.values()):
-            raise UnsupportedExpressionError(
-                f"the derivative of {node} with respect to {x} holds a product of Dirac deltas"
-            )
-        total += _mean_of_delta(delta, weight, z)
-    return total
-
-
-def mean_by_parts(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr:
-    """Return the expectation of an integrand, that of z h(z) as that of h'(z) where h is smooth.
-
-    The derivative with respect to a spread b is E[z f'(a + b z)] = b E f''(a + b z): on the right
-    nothing is lost when b is small, and b cancels against what it is divided by.
-    """
-    if _power(integrand, z) > 0:
-        rest = (integrand / z).diff(z)
-        if not rest.has(sp.DiracDelta, sp.Derivative):
-            return GaussianExpectation(rest, z)
-    return GaussianExpectation(integrand, z)
-
-
-def _power(product: sp.Expr, z: sp.Symbol) -> int:
-    """Return the power of z itself among the factors of a product."""
-    powers = (f.as_base_exp() for f in sp.Mul.make_args(product))
-    return sum(int(n) for base, n in powers if base == z and n.is_Integer)
-
-
-def _mean_of_delta(delta: sp.DiracDelta, weight: sp.Expr, z: sp.Symbol) -> sp.Expr:
-    argument = delta.args[0]
-    slope = argument.diff(z)
-    if slope == 0:
-        raise UnsupportedExpressionError(
-            f"the derivative jumps with {argument}, which does not depend on {z}: at the jump it "
-            "does not exist"
-        )
-    for _ in range(int(delta.args[1]) if len(delta.args) > 1 else 0):
-        ratio = weight / slope
-        weight = z * ratio - ratio.diff(z)
-    if weight.has(sp.DiracDelta):
-        raise UnsupportedExpressionError(
-            f"the derivative holds a product of Dirac deltas at the zeros of {argument}"
-        )
-    total: sp.Expr = sp.S.Zero
-    for zero in analyse(sp.Abs(argument), z).kinks:
-        value = _at(weight / sp.Abs(slope), z, zero)
-        density = sp.exp(-(zero**2) / 2) / sp.sqrt(2 * sp.pi)
-        total += value * density
-    return total
-
-
-def _at(weight: sp.Expr, z: sp.Symbol, zero: sp.Expr) -> sp.Expr:
-    """Return the weight of a delta at its point; a step has half its height at its jump."""
-    tables = [f for f in weight.atoms(AppliedUndef) if f.has(z)]
-    if tables:
-        raise UnsupportedExpressionError(
-            f"the derivative needs {tables[0]} at the jump {z} = {zero}, between the nodes of its "
-            "table"
-        )
-    at_jump: dict[sp.Expr, sp.Expr] = {}
-    middle = {sp.Heaviside: HALF, sp.sign: sp.S.Zero, sp.Abs: sp.S.Zero, relu: sp.S.Zero}
-    for f in weight.atoms(*middle):
-        if z in f.free_symbols and sp.expand(f.args[0].xreplace({z: zero})) == 0:
-            at_jump[f] = middle[f.func]
-    return weight.xreplace(at_jump).xreplace({z: zero})
-
-
-# Smooth on the real line, with derivatives among themselves.
-_SMOOTH = (
-    sp.exp, sp.tanh, sp.sinh, sp.cosh, sp.sech, sp.sin, sp.cos, sp.erf, sp.erfc, sp.log,
-    normal_cdf, log_normal_cdf, erfcx, sigmoid, softplus, log_cosh,
-)  # fmt: skip
 # Beyond these an integrand is left as it is: nobody reads a longer equation.
 _MOST_TERMS = 60
 _HIGHEST_POWER = 8
-
-
-def by_parts(node: GaussianExpectation, primitive: sp.Expr | None = None) -> sp.Expr:
-    r"""Return an expectation after one Gaussian integration by parts.
-
-    Parameters
-    ----------
-    node : GaussianExpectation
-        𝔼 of a smooth function of the variable z, or of one with kinks and jumps.
-    primitive : Expr, optional
-        A function F whose derivative is the integrand. Then the lemma is used from right to
-        left, :math:`\mathbb{E}F' = \mathbb{E}[zF]`. Without it, it is used from left to right:
-        every term with a factor z loses one, :math:`\mathbb{E}[zf] = \mathbb{E}f'`.
-
-    Returns
-    -------
-    Expr
-        Equal to `node` where both sides are finite. A jump of f contributes its height times the
-        normal density there.
-
-    Raises
-    ------
-    ParameterError
-        If no term of the integrand has a factor z; if the derivative of `primitive` is not shown to
-        be the integrand.
-    AssumptionError
-        If f may have a pole or a branch point on the real line, where the lemma does not hold.
-    UnsupportedExpressionError
-        If the integrand holds an undefined function or another average of z.
-
-    References
-    ----------
-    C. Stein, *Estimation of the mean of a multivariate normal distribution*, Ann. Statist. 9
-    (1981), Lemma 1.
-
-    Examples
-    --------
-    >>> z, a = sp.symbols("z a", real=True)
-    >>> by_parts(GaussianExpectation(z * sp.tanh(a * z), z))
-    a*E_z[1 - tanh(a*z)**2]
-    >>> by_parts(GaussianExpectation(z * sp.sign(z - a), z))
-    sqrt(2)*exp(-a**2/2)/sqrt(pi)
-    >>> by_parts(GaussianExpectation(1 - sp.tanh(z) ** 2, z), primitive=sp.tanh(z))
-    E_z[z*tanh(z)]
-    """
-    z, integrand = node.variable, node.integrand
-    held = [f for f in integrand.atoms(AppliedUndef, Average) if z in f.free_symbols]
-    if held:
-        raise UnsupportedExpressionError(
-            f"integration by parts needs the derivative by {z} of {held[0]}, which is not known"
-        )
-    if primitive is not None:
-        primitive = as_expression(primitive, "primitive")
-        _require_regular(primitive, z)
-        slope = primitive.diff(z)
-        if sp.simplify(slope - integrand) != 0:
-            raise ParameterError(
-                f"the derivative of primitive by {z} must be the integrand {integrand}, "
-                f"but it is {slope}"
-            )
-        return GaussianExpectation(z * primitive, z)
-    terms = sp.Add.make_args(integrand.expand(**PRODUCTS_ONLY))
-    with_factor = [term for term in terms if _power_of(term, z)]
-    others = [term for term in terms if not _power_of(term, z)]
-    if not with_factor:
-        raise ParameterError(
-            f"no term of the integrand {integrand} has a factor {z}: nothing to integrate by "
-            "parts; from right to left, give an antiderivative: by_parts(primitive=…)"
-        )
-    _require_regular(sp.Add(*(term / z for term in with_factor)), z)
-    total = GaussianExpectation(sp.Add(*others), z)
-    return total + sp.Add(*(_lemma(term, z) for term in with_factor))
 
 
 def linear_by_parts(node: GaussianExpectation) -> GaussianExpectation:
@@ -311,68 +77,6 @@ def _each_over_its_root(coefficient: sp.Expr) -> sp.Expr:
     return expanded.xreplace({mark: p for p, mark in powers.items()})
 
 
-def _lemma(term: sp.Expr, z: sp.Symbol) -> sp.Expr:
-    if not (term / z).has(sp.Piecewise):
-        smooth = mean_by_parts(term, z)
-        if smooth != GaussianExpectation(term, z):
-            return smooth
-    # A jump of f: the derivative of E f(z + t) by t at t = 0 holds its Dirac mass as a number.
-    shift = sp.Dummy("t", real=True)
-    moved = GaussianExpectation((term / z).xreplace({z: z + shift}), z)
-    return smooth_partial(moved, shift).xreplace({shift: sp.S.Zero})
-
-
-def _require_regular(f: sp.Expr, z: sp.Symbol) -> None:
-    singular = _first_singular(f, z)
-    if singular is not None:
-        raise AssumptionError(
-            "integration by parts needs a function without poles and branch points on the real "
-            f"line, but {singular} is not known to be one"
-        )
-
-
-def _first_singular(f: sp.Expr, z: sp.Symbol, positive: Collection[sp.Expr] = ()) -> sp.Expr | None:
-    """Return a power, logarithm or tangent in `f` that may be singular on the real line."""
-    for node in sp.preorder_traversal(f):
-        if z not in node.free_symbols or not isinstance(node, sp.Expr):
-            continue
-        if node.is_Pow and not (node.exp.is_Integer and node.exp > 0):
-            regular = _is_positive(node.base, z) or node.base.primitive()[1] in positive
-        elif isinstance(node, sp.log):
-            regular = _is_positive(node.args[0], z) or node.args[0].primitive()[1] in positive
-        else:
-            regular = not isinstance(node, sp.tan)
-        if not regular:
-            return node
-    return None
-
-
-def _is_positive(expr: sp.Expr, z: sp.Symbol) -> bool:
-    """Whether an expression is positive where the arguments of its functions are real.
-
-    Coefficients such as sqrt(1 - q) are real wherever the expectation has a meaning.
-    """
-    marks: dict[sp.Expr, sp.Expr] = {}
-
-    def marked(node: sp.Expr) -> sp.Expr:
-        if isinstance(node, _SMOOTH):
-            return marks.setdefault(node, node.func(sp.Dummy(real=True)))
-        return node.func(*map(marked, node.args)) if node.args else node
-
-    found = marked(expr)
-    # SymPy knows no sign of a sum of terms like these; each one has its own.
-    terms = sp.Add.make_args(found)
-    positive = all(_has_positive_factors(term) for term in terms) or bool(found.is_positive)
-    return positive or (expr.is_Add and is_positive_sum(expr, z))
-
-
-def _has_positive_factors(term: sp.Expr) -> bool:
-    return all(
-        factor.is_positive or isinstance(factor.as_base_exp()[0], sp.erfc | erfcx)
-        for factor in sp.Mul.make_args(term)
-    )
-
-
 # -- conditions of stationarity
 
 
@@ -407,20 +111,20 @@ def reduced(condition: sp.Expr, energy: sp.Expr = sp.S.Zero) -> sp.Expr:
     marks = {n: sp.Dummy(real=True) for n in _expectations(condition)}
     marked = condition.xreplace(marks)
     weights = {n: marked.diff(mark) for n, mark in marks.items()}
-    sums = {n: found for n in marks if (found := _Sum.of(n, weights[n], energy)) is not None}
+    sums = {n: result for n in marks if (result := _Sum.of(n, weights[n], energy)) is not None}
     if not sums:
         return condition
     if any(w.free_symbols & set(marks.values()) for w in weights.values()):
         # A function of expectations: each by itself.
-        return condition.xreplace({n: found.assembled(sp.S.Zero) for n, found in sums.items()})
+        return condition.xreplace({n: result.assembled(sp.S.Zero) for n, result in sums.items()})
     back = {mark: n for n, mark in marks.items() if n not in sums}
     outside = marked.xreplace({marks[n]: sp.S.Zero for n in sums}).xreplace(back)
     if not outside.has(Average, AppliedUndef):
         outside = min(outside, _collected(outside), key=sp.count_ops)
     by_variable: dict[sp.Symbol, _Sum] = {}
-    for n, found in sums.items():
+    for n, result in sums.items():
         total = by_variable.setdefault(n.variable, _Sum(n.variable, {}))
-        total.add(found, weights[n])
+        total.add(result, weights[n])
     for total in by_variable.values():
         outside = total.assembled(outside)
     return outside
@@ -458,25 +162,25 @@ class _Sum:
             return None
         integrand = canonical(node.integrand, z)
         functions = {f for f in integrand.atoms(sp.Function) if z in f.free_symbols}
-        if not all(isinstance(f, _SMOOTH) and _is_admitted(f, z) for f in functions):
+        if not all(isinstance(f, SMOOTH_FUNCTIONS) and _is_admitted(f, z) for f in functions):
             return None
         positive = {canonical(f.args[0], z).primitive()[1] for f in energy.atoms(sp.log)}
-        if not functions or _first_singular(integrand, z, positive) is not None:
+        if not functions or first_singular(integrand, z, positive) is not None:
             return None
         terms = _terms(integrand, z)
         done = None if terms is None else _without_factors(terms, z)
         if terms is None or done is None:
             return None
-        found = cls(z, {})
+        result = cls(z, {})
         for function, coefficient in done.items():
-            found.add(cls(z, {function: coefficient}), sp.S.One)
+            result.add(cls(z, {function: coefficient}), sp.S.One)
         # A z of the user's own costs nothing, one over a root that may vanish does.
         singular = any(k and _divides_by_root(c * weight) for (k, _), c in terms.items())
         if any(_has_own_factor(n) for n in inner):
             singular |= _divides_by_root(node.integrand * weight)
         # A sign makes it no longer.
-        length = min(sp.count_ops(sign * found.assembled(sp.S.Zero)) for sign in (1, -1))
-        return found if singular or length <= sp.count_ops(node) else None
+        length = min(sp.count_ops(sign * result.assembled(sp.S.Zero)) for sign in (1, -1))
+        return result if singular or length <= sp.count_ops(node) else None
 
     def add(self, other: _Sum, weight: sp.Expr) -> None:
         """Add a multiple of another sum over the same variable."""
@@ -514,7 +218,7 @@ class _Sum:
 
 def _has_own_factor(node: GaussianExpectation) -> bool:
     terms = sp.Add.make_args(node.integrand.expand(**PRODUCTS_ONLY))
-    return any(_power_of(term, node.variable) for term in terms)
+    return any(power_of(term, node.variable) for term in terms)
 
 
 def _divides_by_root(coefficient: sp.Expr) -> bool:
@@ -559,16 +263,16 @@ def _is_admitted(f: sp.Expr, z: sp.Symbol) -> bool:
 
 def _terms(f: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.Expr] | None:
     """Return the terms c·zᵏ·g(z) of a function as {(k, g): c}; None if there are too many."""
-    parts = f.atoms(*_SMOOTH, GaussianExpectation)
+    parts = f.atoms(*SMOOTH_FUNCTIONS, GaussianExpectation)
     functions = sorted(parts, key=lambda g: (-sp.count_ops(g), str(g)))
     marks = {g: sp.Dummy(real=True) for g in functions if z in g.free_symbols}
     back = {mark: g for g, mark in marks.items()}
     # Coefficients are not multiplied out.
-    kept: dict[sp.Expr, sp.Dummy] = {}
-    marked = _constants_marked(f.xreplace(marks), {z, *back}, kept)
+    remaining: dict[sp.Expr, sp.Dummy] = {}
+    marked = _constants_marked(f.xreplace(marks), {z, *back}, remaining)
     if expanded_terms(marked) > _MOST_TERMS:
         return None
-    constants = {mark: c for c, mark in kept.items()}
+    constants = {mark: c for c, mark in remaining.items()}
     divisors = {
         p.base: sp.Dummy(real=True)
         for p in sorted(marked.atoms(sp.Pow), key=sp.count_ops, reverse=True)
@@ -576,14 +280,14 @@ def _terms(f: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.Expr] | Non
     }
     marked = marked.xreplace(divisors)
     divided = {mark: base for base, mark in divisors.items()}
-    found: dict[tuple[int, sp.Expr], sp.Expr] = {}
+    result: dict[tuple[int, sp.Expr], sp.Expr] = {}
     for term in sp.Add.make_args(marked.expand(**PRODUCTS_ONLY)):
         coefficient, rest = term.as_independent(z, *back, *divided, as_Add=False)
-        power = _power_of(rest, z)
+        power = power_of(rest, z)
         function = (rest / z**power).xreplace(divided).xreplace(constants).xreplace(back)
         key = (power, exponentials_merged(function))
-        found[key] = found.get(key, sp.S.Zero) + coefficient.xreplace(constants)
-    return found
+        result[key] = result.get(key, sp.S.Zero) + coefficient.xreplace(constants)
+    return result
 
 
 def _constants_marked(
@@ -600,12 +304,6 @@ def _constants_marked(
             inner = _constants_marked(rest, varying, marks)
             return expr.func(_constants_marked(number, varying, marks), inner)
     return expr.func(*(_constants_marked(a, varying, marks) for a in expr.args))
-
-
-def _power_of(term: sp.Expr, z: sp.Symbol) -> int:
-    """The n of the factor zⁿ of a product."""
-    powers = (f.as_base_exp() for f in sp.Mul.make_args(term))
-    return sum(int(n) for base, n in powers if base == z and n.is_Integer and n > 0)
 
 
 def _without_factors(
@@ -645,15 +343,15 @@ def _lowered(k: int, g: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.E
     slopes = _terms(canonical((g / exponential).diff(z), z), z)
     if slopes is None:
         return None
-    found: dict[tuple[int, sp.Expr], sp.Expr] = {}
+    result: dict[tuple[int, sp.Expr], sp.Expr] = {}
     for (j, h), coefficient in slopes.items():
         key = (k - 1 + j, exponentials_merged(exponential * h))
-        found[key] = found.get(key, sp.S.Zero) + coefficient / narrowing
+        result[key] = result.get(key, sp.S.Zero) + coefficient / narrowing
     for power, coefficient in ((k - 1, linear), (k - 2, sp.Integer(k - 1))):
         if coefficient != 0:
             key = (power, g)
-            found[key] = found.get(key, sp.S.Zero) + coefficient / narrowing
-    return {key: coefficient for key, coefficient in found.items() if coefficient != 0}
+            result[key] = result.get(key, sp.S.Zero) + coefficient / narrowing
+    return {key: coefficient for key, coefficient in result.items() if coefficient != 0}
 
 
 # -- equal functions in one spelling
@@ -701,9 +399,9 @@ def _spread(node: GaussianExpectation) -> sp.Expr:
     s = node.variable
     f = canonical(node.integrand, s)
     functions = [g for g in f.atoms(sp.Function) if s in g.free_symbols]
-    if not all(isinstance(g, _SMOOTH) and _is_admitted(g, s) for g in functions):
+    if not all(isinstance(g, SMOOTH_FUNCTIONS) and _is_admitted(g, s) for g in functions):
         return node
-    if _first_singular(f, s) is not None:
+    if first_singular(f, s) is not None:
         return node
     terms = _terms(f, s)
     done = None if terms is None else _without_factors(terms, s)
@@ -722,12 +420,12 @@ def collected(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
     >>> collected(sp.tanh(z) / sp.sqrt(2 - 2 * q) - sp.sinh(z) / sp.cosh(z) / sp.sqrt(8 - 8 * q), z)
     sqrt(2)*tanh(z)/(4*sqrt(1 - q))
     """
-    found: dict[sp.Expr, sp.Expr] = {}
+    result: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(canonical(f, z)):
         # Signs and numbers of sums go to the coefficient.
         coefficient, rest = _signs_outside(term).as_independent(z, as_Add=False)
-        found[rest] = found.get(rest, sp.S.Zero) + coefficient
-    number, rest = _common_factor_outside(sp.Add(*(_collected(c) * g for g, c in found.items())))
+        result[rest] = result.get(rest, sp.S.Zero) + coefficient
+    number, rest = _common_factor_outside(sp.Add(*(_collected(c) * g for g, c in result.items())))
     return number * rest
 
 
@@ -782,14 +480,14 @@ def _common_factor_outside(sum_: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 
 def _rational_powers(term: sp.Expr) -> dict[sp.Expr, sp.Rational]:
     """The factors of a product and their powers, numbers left out."""
-    found: dict[sp.Expr, sp.Rational] = {}
+    result: dict[sp.Expr, sp.Rational] = {}
     for factor in sp.Mul.make_args(term):
         base, n = factor.as_base_exp()
         if not n.is_Rational:
             base, n = factor, sp.S.One
         if not base.is_Rational:
-            found[base] = n
-    return found
+            result[base] = n
+    return result
 
 
 # -- tilted measures
@@ -809,12 +507,12 @@ def _tilt(u: sp.Expr, z: sp.Symbol) -> int:
 
 def _tilted_to_odd(terms: dict[sp.Expr, sp.Expr], z: sp.Symbol) -> dict[sp.Expr, sp.Expr]:
     """Write even powers of tanh at a tilted argument as the odd ones below."""
-    found: dict[sp.Expr, sp.Expr] = {}
+    result: dict[sp.Expr, sp.Expr] = {}
     for function, coefficient in terms.items():
         base, n = function.as_base_exp()
         if isinstance(base, sp.tanh) and n.is_Integer and n > 0 and n % 2 == 0:
             sign = _tilt(base.args[0], z)
             if sign:
                 function, coefficient = base ** (n - 1), sign * coefficient
-        found[function] = found.get(function, sp.S.Zero) + coefficient
-    return found
+        result[function] = result.get(function, sp.S.Zero) + coefficient
+    return result

@@ -3,13 +3,8 @@ r"""Integrands that jump, in a form that differentiates rightly under a Gaussian
 The derivative of 𝔼 with respect to the place of a jump comes from the jump, as a Dirac delta under
 𝔼. SymPy drops it for a Piecewise, and takes a step at its own jump for a number when steps stand
 inside other functions, as in exp(sign(u)). An integrand that is affine in each of its steps has
-neither trouble: every F with a step h = θ(u) in it is :math:`F_{h=0} + (F_{h=1} - F_{h=0})\,h`.
-
-Do the delta functions that differentiating a jump leaves behind.
-
-Where an integrand jumps at a place that moves with the unknowns, the Jacobian holds 𝔼 of a delta
-function: the derivative of the place of the jump. It is a number, the integrand at that place
-times the normal density there, and it is put in instead of the delta function.
+neither trouble: every F with a step h = θ(u) in it is :math:`F_{h=0} + (F_{h=1} - F_{h=0})\,h`. The
+deltas that are left in a Jacobian become numbers: the integrand times the normal density there.
 """
 
 from __future__ import annotations
@@ -22,9 +17,8 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from ...errors import EmissionError
-from ..expressions.averages import outermost
+from ..expressions.averages import LineAverage, outermost
 from ..expressions.functions import HALF
-from .expectation import GaussianExpectation
 
 
 def single_comparisons(expr: sp.Expr, place: str = "the expression") -> sp.Expr:
@@ -68,10 +62,10 @@ def _decided(cases: sp.Piecewise, place: str) -> sp.Expr:
             f"{place} holds {str(cases)[:80]}, which has no value where none of its conditions "
             "holds; end it with a case (value, True)"
         )
-    found = cases.args[-1].expr
+    result = cases.args[-1].expr
     for value, condition in reversed(cases.args[:-1]):
-        found = _chosen(condition, value, found, place)
-    return found
+        result = _chosen(condition, value, result, place)
+    return result
 
 
 def _chosen(condition: sp.Basic, yes: sp.Expr, no: sp.Expr, place: str) -> sp.Expr:
@@ -125,13 +119,14 @@ def integrate_deltas(value: sp.Expr) -> sp.Expr:
 
     Examples
     --------
+    >>> from giantstep.symbolic.gaussian.expectation import GaussianExpectation
     >>> z = sp.Symbol("z", real=True)
     >>> q = sp.Symbol("q", positive=True)
     >>> jump = GaussianExpectation(sp.Heaviside(q * z - 1) * z, z)
     >>> integrate_deltas(jump.diff(q))
     sqrt(2)*exp(-1/(2*q**2))/(2*sqrt(pi)*q**3)
     """
-    nodes = [n for n in value.atoms(GaussianExpectation) if n.integrand.has(sp.DiracDelta)]
+    nodes = [n for n in value.atoms(LineAverage) if n.integrand.has(sp.DiracDelta)]
     value = value.xreplace({n: _integrated(n) for n in nodes})
     if value.has(sp.DiracDelta):
         delta = next(iter(value.atoms(sp.DiracDelta)))
@@ -142,13 +137,13 @@ def integrate_deltas(value: sp.Expr) -> sp.Expr:
     return value
 
 
-def _integrated(node: GaussianExpectation) -> sp.Expr:
+def _integrated(node: LineAverage) -> sp.Expr:
     z, integrand = node.variable, node.integrand
     deltas = sorted(integrand.atoms(sp.DiracDelta), key=sp.default_sort_key)
     marks = {d: sp.Dummy(real=True) for d in deltas}
     marked = integrand.xreplace(marks)
     none = dict.fromkeys(marks.values(), sp.S.Zero)
-    total = GaussianExpectation(marked.xreplace(none), z)
+    total = node.func(marked.xreplace(none), z)
     for delta, mark in marks.items():
         factor = marked.diff(mark)
         if set(marks.values()) & factor.free_symbols or len(delta.args) > 1:
@@ -196,6 +191,7 @@ def jumps_as_steps(expr: sp.Expr, at_rest: Collection[sp.Expr] = ()) -> sp.Expr:
 
     Examples
     --------
+    >>> from giantstep.symbolic.gaussian.expectation import GaussianExpectation
     >>> z, m = sp.symbols("z m", real=True)
     >>> jumps_as_steps(GaussianExpectation(sp.Piecewise((z, z > m), (0, True)), z))
     E_z[z*Heaviside(-m + z)]
@@ -205,11 +201,11 @@ def jumps_as_steps(expr: sp.Expr, at_rest: Collection[sp.Expr] = ()) -> sp.Expr:
     if not expr.has(sp.Piecewise, sp.Heaviside, sp.sign):
         return expr
     expr = single_comparisons(expr)
-    found = {n: _affine(n, at_rest) for n in outermost(expr, GaussianExpectation)}
-    return expr.xreplace(found)
+    result = {n: _affine(n, at_rest) for n in outermost(expr, LineAverage)}
+    return expr.xreplace(result)
 
 
-def _affine(node: GaussianExpectation, at_rest: Collection[sp.Expr]) -> sp.Expr:
+def _affine(node: LineAverage, at_rest: Collection[sp.Expr]) -> sp.Expr:
     z, integrand = node.variable, jumps_as_steps(node.integrand, at_rest)
     cases = [p for p in integrand.atoms(sp.Piecewise) if _jumps(p, z)]
     while cases:
@@ -218,19 +214,19 @@ def _affine(node: GaussianExpectation, at_rest: Collection[sp.Expr]) -> sp.Expr:
         cases = [p for p in integrand.atoms(sp.Piecewise) if _jumps(p, z)]
     marks: dict[sp.Expr, sp.Dummy] = {}
     # An expectation inside smooths the steps that move with its own variable.
-    inner = {n.variable for n in integrand.atoms(GaussianExpectation)}
+    inner = {n.variable for n in integrand.atoms(LineAverage)}
     steps = [f for f in integrand.atoms(sp.Heaviside, sp.sign) if f.args[0].has(z)]
     steps = [f for f in steps if f not in at_rest and not f.free_symbols & inner]
     rule = {f: _in_mark(f, z, marks) for f in sorted(steps, key=sp.default_sort_key)}
     marked = integrand.xreplace(rule)
     curved = [m for m in marks.values() if marked.diff(m).has(m)]
     if not curved:
-        return GaussianExpectation(integrand, z)
+        return node.func(integrand, z)
     for mark in curved:
         low, high = (marked.xreplace({mark: sp.Integer(k)}) for k in (0, 1))
         marked = low + (high - low) * mark
     back = {mark: sp.Heaviside(u, HALF) for u, mark in marks.items()}
-    return GaussianExpectation(marked.xreplace(back), z)
+    return node.func(marked.xreplace(back), z)
 
 
 def _in_mark(step: sp.Expr, z: sp.Symbol, marks: dict[sp.Expr, sp.Dummy]) -> sp.Expr:
@@ -263,8 +259,8 @@ def _jumps(cases: sp.Piecewise, z: sp.Symbol) -> bool:
 
 
 def _by_steps(cases: sp.Piecewise) -> sp.Expr:
-    found = cases.args[-1].expr
+    result = cases.args[-1].expr
     for value, condition in reversed(cases.args[:-1]):
         indicator = sp.Heaviside(condition.gts - condition.lts, HALF)
-        found += (value - found) * indicator
-    return found
+        result += (value - result) * indicator
+    return result

@@ -1,26 +1,14 @@
-r"""Digits of a one-dimensional Gaussian expectation, to any precision.
+r"""Digits of Gaussian expectations, to any precision.
 
-The trapezoidal rule on the line converges geometrically for integrands that are analytic in a
-strip; integrands with kinks are integrated piece by piece. Both refine until two successive rules
-agree, so the printed digits are estimated, not proven. Where the integrand cancels, in itself or
-under the integral, the working precision is raised until the digits asked for are left.
-
-Digits of E[f(u) g(v)] for a pair, with f and g evaluated on a line each.
-
-In standard coordinates x, y of correlation r the density is a product of a density of x and one of
-y - rx of width :math:`s = \sqrt{1 - r^2}`, so that a rule with N nodes for each variable needs only
-2N values of the functions. Smooth functions take the trapezoidal rule, whose densities follow from
-each other by multiplication; functions with kinks take Gauss–Legendre rules between the kinks.
-Rules are refined until two agree: digits are estimated, not proven.
-
-Digits of expectations over two or more jointly Gaussian variables, to any precision.
-
-Variables are integrated out in closed form, one by one, as long as a rule for one variable applies
-to the conditional law; what remains has one or two variables. Products of functions of one variable
-each become tensor grids; other functions of two variables are
-integrated by the product trapezoidal rule in independent coordinates if they are smooth, and
-refused if not. As for one variable, rules are refined until two agree: digits are estimated, not
-proven.
+For one variable the trapezoidal rule on the line converges geometrically where the integrand is
+analytic in a strip; integrands with kinks are integrated piece by piece. Of several variables, all
+for which a rule gives a closed form under the conditional law are integrated out; one or two may
+remain. Sums of products f(u) g(v) of a pair with correlation r take values on a line each, because
+the density is that of x times one of y − rx of width :math:`s = \sqrt{1 - r^2}`: trapezoidal rules
+with densities that follow from each other by multiplication, Gauss–Legendre rules between kinks.
+Other functions of two variables take the product rule if they are smooth and are refused if not.
+Rules are refined until two agree, so the printed digits are estimated, not proven; where the
+integrand cancels, the working precision is raised until the digits asked for are left.
 """
 
 from __future__ import annotations
@@ -120,13 +108,13 @@ def _value_and_size(
         return function(x) * ctx.exp(-x * x / 2) / normal
 
     agree = agreement(prec, ctx)
-    found = analyse(integrand, variable)
-    if found.kinks:
-        points = _ascending(found.kinks, ctx)
+    result = analyse(integrand, variable)
+    if result.kinks:
+        points = _ascending(result.kinks, ctx)
         value, size = _piecewise_rule(density_times, points, ctx, agree)
     else:
         # A strip of width zero is a suspicion that the rule confirms or does not.
-        narrow = float(found.strip) if found.strip is not None and found.strip.is_positive else 1
+        narrow = float(result.strip) if result.strip is not None and result.strip.is_positive else 1
         narrow = max(min(narrow, _NARROW_STRIP), _NARROWEST_STRIP)
         # sign(z)**2 has no kink, but another value at a single point: no node may hit that.
         offset = (ctx.sqrt(5) - 2) / 2 if integrand.has(sp.sign, sp.Heaviside) else 0
@@ -140,14 +128,14 @@ def finite_values(f: sp.Expr, variables: Sequence[sp.Symbol], ctx: Any) -> Calla
 
     def value(*x: Any) -> Any:
         try:
-            found = ctx.convert(function(*x))
+            result = ctx.convert(function(*x))
         except (ZeroDivisionError, ValueError):
-            found = ctx.nan
-        if not isinstance(found, ctx.mpf) or not ctx.isfinite(found):
+            result = ctx.nan
+        if not isinstance(result, ctx.mpf) or not ctx.isfinite(result):
             where = ", ".join(ctx.nstr(part, 5) for part in x)
             where = where if len(x) == 1 else f"({where})"
             raise NotConverged(f"the integrand is not a finite real number at {where}")
-        return found
+        return result
 
     return value
 
@@ -388,7 +376,7 @@ class _Side:
     def _range(self) -> Any:
         """Distance beyond which the squares of the functions are negligible in mean."""
         ctx = self.ctx
-        nearest = ctx.sqrt(2 * ctx.ln2 * ctx.prec)
+        nearest = _reach(ctx)
         x, quiet = nearest, 0
         while quiet < 3:
             largest = max(abs(value) for end in (x, -x) for value in self.values(end))
@@ -406,7 +394,7 @@ class _Side:
 def _grids(first: _Side, second: _Side, r: Any, ctx: Any, agree: Callable[..., bool]) -> Any:
     rest = (1 - r) * (1 + r)
     # Width of the band of pairs that count, in units of the second variable.
-    band = 2 * min(ctx.sqrt(rest) * ctx.sqrt(2 * ctx.ln2 * ctx.prec), second.reach)
+    band = 2 * min(ctx.sqrt(rest) * _reach(ctx), second.reach)
     value, last = _halved(
         lambda step, shift: _grid(first, second, r, step, shift, ctx),
         min(ctx.mpf(1) / 2, ctx.sqrt(rest)),
@@ -534,7 +522,7 @@ def _rule_on_pieces(
 ) -> list[_Piece]:
     ctx = side.ctx
     inside = [k for k in side.kinks if abs(k) < side.reach]
-    found = []
+    result = []
     for a, b in itertools.pairwise([-side.reach, *inside, side.reach]):
         count = int(ctx.ceil((b - a) / width))
         half = (b - a) / (2 * count)
@@ -547,8 +535,8 @@ def _rule_on_pieces(
                 for x, (_, weight) in zip(nodes, rule, strict=True)
             ]
             weighted = [[w * y for w, y in zip(weights, row, strict=True)] for row in values]
-            found.append(_Piece(centre, half, nodes, weighted))
-    return found
+            result.append(_Piece(centre, half, nodes, weighted))
+    return result
 
 
 def _sum_over_pieces(
@@ -650,18 +638,18 @@ def _without_multiples(
     f: sp.Expr, variables: list[sp.Symbol], mean: sp.Matrix, covariance: sp.Matrix
 ) -> _Law:
     """Leave out variables that are affine functions of the ones before them."""
-    kept: list[int] = []
+    remaining: list[int] = []
     for k, variable in enumerate(variables):
-        mean_of, rest = _conditional(k, kept, variables, mean, covariance)
+        mean_of, rest = _conditional(k, remaining, variables, mean, covariance)
         if sp.simplify(rest) == 0:
             f = f.xreplace({variable: mean_of})
         else:
-            kept.append(k)
+            remaining.append(k)
     return (
         f,
-        [variables[i] for i in kept],
-        mean.extract(kept, [0]) if kept else sp.Matrix([]),
-        covariance.extract(kept, kept),
+        [variables[i] for i in remaining],
+        mean.extract(remaining, [0]) if remaining else sp.Matrix([]),
+        covariance.extract(remaining, remaining),
     )
 
 
@@ -691,13 +679,13 @@ def _one_variable_less(
         rest = [i for i in range(len(variables)) if i != k]
         centre, variance = _conditional(k, rest, variables, mean, covariance)
         inner = f.xreplace({variables[k]: centre + sp.sqrt(variance) * z})
-        found = closed_form(inner, z)
-        if found is None or found.has(BivariateNormalCDF):
+        result = closed_form(inner, z)
+        if result is None or result.has(BivariateNormalCDF):
             continue
         left = [variables[i] for i in rest]
-        used = [i for i, x in enumerate(left) if x in found.free_symbols]
+        used = [i for i, x in enumerate(left) if x in result.free_symbols]
         return (
-            found,
+            result,
             [left[i] for i in used],
             mean.extract([rest[i] for i in used], [0]) if used else sp.Matrix([]),
             covariance.extract([rest[i] for i in used], [rest[i] for i in used]),

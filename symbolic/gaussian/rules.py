@@ -1,34 +1,23 @@
-r"""Closed forms of one-dimensional Gaussian expectations, by rules.
+r"""Closed forms of Gaussian expectations, by rules.
 
-One rule carries all of them. With :math:`S_g(b, v) = \mathbb{E}\,g(b + \sqrt v z)` the smoothed
-function, Stein's lemma gives for the probabilists' Hermite polynomials
+For one variable one rule carries all: with :math:`S_g(b, v) = \mathbb{E}\,g(b + \sqrt v z)`,
+Stein's lemma gives for the probabilists' Hermite polynomials
 
 .. math:: \mathbb{E}[\mathrm{He}_k(z)\, g(az + b)] = a^k\, \partial_b^k S_g(b, a^2),
 
-so a table of the five smoothed functions of sin, cos, erf, the Heaviside step and erf² yields every
-polynomial times any of them. Quadratic exponentials are absorbed by a change of measure; relu,
-abs and sign are polynomials times steps; products of sines are sums of sines; products of two
-different steps or error functions are left to :mod:`.gaussian.step_moments`.
+so that a table of the smoothed functions of sin, cos, erf, the step and erf² yields every
+polynomial times any of them. relu, abs and sign are polynomials times steps, products of sines sums
+of sines. Over several variables an integrand is multiplied out into polynomials times the
+exponential of a quadratic form and sines, error functions, steps and point masses of affine
+combinations, and variables that nothing couples are averaged separately. Exponentials :math:`e^{k +
+l^\top x + x^\top G x}` change the measure, to the covariance :math:`(\Sigma^{-1} - 2G)^{-1}`
+written without :math:`\Sigma^{-1}` (eigenvalues of :math:`1 - 2\Sigma G` have to be positive); a
+sine shifts the means by :math:`i\operatorname{Cov}(x, u)`; a point mass conditions the law; several
+steps and error functions are left to :mod:`.gaussian.step_moments`.
 
-Sources: S of erf and erf² by Owen, *Tables for computing bivariate normal probabilities* (1956);
-Williams, *Computing with infinite networks*, NIPS 9 (1996), is the case b = 0.
-
-Over jointly Gaussian variables an integrand is multiplied out into terms: a polynomial, the
-exponential of a quadratic form, and sines, cosines, error functions, steps and point masses of
-affine combinations. Variables that neither the law nor a factor couples are averaged separately.
-Then
-
-- the exponential is absorbed by a change of measure: with :math:`e^{k + l^\top x + x^\top G x}` the
-  covariance becomes :math:`(\Sigma^{-1} - 2G)^{-1}`, written without :math:`\Sigma^{-1}`, so that Σ
-  may be singular; eigenvalues of :math:`1 - 2\Sigma G` have to be positive;
-- a point mass conditions the law on its argument being 0;
-- products of sines become one sine, whose exponential :math:`e^{iu}` shifts the means by
-  :math:`i \operatorname{Cov}(x, u)`;
-- steps and error functions times polynomials are left to :mod:`.gaussian.step_moments`.
-
-Source: Price, *A useful theorem for nonlinear devices having Gaussian inputs*, IRE Trans. Inform.
-Theory 4 (1958); the arcsine law of erf is Williams, NIPS 9 (1996); the arc-cosine kernels are Cho
-and Saul, NIPS 22 (2009).
+Sources: Owen, *Tables for computing bivariate normal probabilities* (1956), for erf and erf²;
+Price, IRE Trans. Inform. Theory 4 (1958); the arcsine law of erf is Williams, *Computing with
+infinite networks*, NIPS 9 (1996), the arc-cosine kernels are Cho and Saul, NIPS 22 (2009).
 """
 
 from __future__ import annotations
@@ -119,8 +108,8 @@ def read_terms(
     for piece in pieces:
         constant, rest = piece.as_independent(*variables, as_Add=False)
         exponents, kernel = _monomial_and_kernel(rest, variables)
-        found = groups.setdefault(kernel, {})
-        found[exponents] = found.get(exponents, sp.S.Zero) + constant
+        result = groups.setdefault(kernel, {})
+        result[exponents] = result.get(exponents, sp.S.Zero) + constant
     terms = []
     for kernel, polynomial in groups.items():
         read = _read_kernel(kernel, variables)
@@ -220,8 +209,8 @@ def blocks(count: int, coupled: Iterable[Iterable[int]]) -> list[list[int]]:
     """
     label = list(range(count))
     for indices in coupled:
-        found = {label[i] for i in indices}
-        label = [min(found) if x in found else x for x in label]
+        result = {label[i] for i in indices}
+        label = [min(result) if x in result else x for x in label]
     return [[i for i in range(count) if label[i] == x] for x in dict.fromkeys(label)]
 
 
@@ -418,15 +407,15 @@ def _require_finite(
 
 def _bounds(covariance: sp.Matrix) -> dict[sp.Symbol, sp.Expr]:
     """Largest absolute values of covariances that are symbols times numbers: correlations, say."""
-    found: dict[sp.Symbol, sp.Expr] = {}
+    result: dict[sp.Symbol, sp.Expr] = {}
     for i, j in itertools.combinations(range(covariance.rows), 2):
         largest = sp.sqrt(covariance[i, i]) * sp.sqrt(covariance[j, j])
         factor, symbol = covariance[i, j].as_independent(sp.Symbol, as_Add=False)
         if symbol.is_Symbol and factor.is_number and largest.is_number:
             bound = largest / abs(factor)
-            if symbol not in found or (found[symbol] - bound).is_positive:
-                found[symbol] = bound
-    return found
+            if symbol not in result or (result[symbol] - bound).is_positive:
+                result[symbol] = bound
+    return result
 
 
 def _is_positive_within(polynomial: sp.Expr, bounds: Mapping[sp.Symbol, sp.Expr]) -> bool:

@@ -214,13 +214,13 @@ def _without_polynomial(
                 twice = _lowered(lower, j)
                 more = coefficient * slopes[i][j] * power
                 pending[twice] = pending.get(twice, zero) + more
-        for a, found in enumerate(remainders):
-            found[lower] = found.get(lower, zero) + coefficient * slopes[i][n + a]
+        for a, result in enumerate(remainders):
+            result[lower] = result.get(lower, zero) + coefficient * slopes[i][n + a]
 
     def back(element: PolyElement) -> sp.Expr:
         return element.as_expr(*values)
 
-    exprs = [{e: back(c) for e, c in found.items() if c} for found in remainders]
+    exprs = [{e: back(c) for e, c in result.items() if c} for result in remainders]
     return (back(constant) if constant else sp.S.Zero), exprs
 
 
@@ -244,10 +244,10 @@ def _but(a: int, items: Sequence[bool]) -> tuple[bool, ...]:
 
 def without(a: int, mean: Vector, covariance: Matrix) -> tuple[Vector, Matrix]:
     """Law of all components but `a`."""
-    kept = [i for i in range(len(mean)) if i != a]
+    remaining = [i for i in range(len(mean)) if i != a]
     return (
-        tuple(mean[i] for i in kept),
-        tuple(tuple(covariance[i][j] for j in kept) for i in kept),
+        tuple(mean[i] for i in remaining),
+        tuple(tuple(covariance[i][j] for j in remaining) for i in remaining),
     )
 
 
@@ -347,10 +347,10 @@ def _one_of_two_steps(
     offset = combined(mean[n + b] - between * mean[n + a] / covariance[n + a][n + a])
 
     def less(*jumps: int) -> sp.Expr | None:
-        law, kept = (mean, covariance), steps
+        law, remaining = (mean, covariance), steps
         for jump in sorted(jumps, reverse=True):
-            law, kept = without(n + jump, *law), _but(jump, kept)
-        return jump_moment(polynomial, *law, kept)
+            law, remaining = without(n + jump, *law), _but(jump, remaining)
+        return jump_moment(polynomial, *law, remaining)
 
     if between.is_positive:
         if offset.is_nonnegative:

@@ -1,34 +1,17 @@
-r"""Bounds of expressions far out, by recursion on their structure.
+r"""Proven bounds of expressions far out, and of what the normal density leaves of them there.
 
-For one variable, and for expressions in t and in other quantities whose growth with t
-is known (:class:`Growth`), such as the tables of a system of equations. Denominators
-are kept away from 0 by lower bounds, which follow from those of their parts: squares, sums and
-products of nonnegative quantities, positive constants.
-
-Proven bounds of a function far out, and of what the normal density leaves of it there.
-
-On one half-line, z = ±t, a function is bounded from the structure of its expression by
+On one half-line, z = ±t, a function is bounded by recursion on the structure of its expression,
 
 .. math:: |f(t)| \le C\,t^n e^{a t + q t^2} \quad\text{for all } t \ge T, \qquad T \ge 1,
 
-with real n, a and q. Bounded functions give constants, polynomials the sum of their coefficients'
-sizes, exp, sinh and cosh an upper bound of their argument; sums, products and powers combine these
-(t >= 1 makes the larger exponent the larger function), and the integral of the bound beyond a
-point is bounded in closed form (:mod:`giantstep.gaussian_tails`). All constants are balls, so the
-bounds hold for the exact constants they stand for. Signs of subexpressions come from SymPy's
-assumptions with t positive.
-
-Proven bounds, far out on the line, of what a system of equations averages over it.
-
-The integrands of a pass over the nodes are expressions in the node κ, in tables of it and in
-scalars. From the growth of the tables in \|κ\| follows that of every integrand by the rules of
-:class:`TailBound`; twice the mass that the normal density leaves of it beyond R is what an
-integral over [−R, R] misses.
-
-Denominators need lower bounds. 1 + V_1 μ_1² + V_2 μ_2² is at least 1 because of three facts: the
-balls of V_1 and V_2 are positive, a square of a real number is not negative, and μ_2² is proven to
-be the mean of a square (:class:`.gaussian.convolutions.GaussianTables`). No fact is taken from what
-a symbol is declared to be, except that it is real.
+with real n, a and q (t >= 1 makes the larger exponent the larger function). It may hold other
+quantities whose growth with t is known (:class:`Growth`), as the tables of a system of equations
+that is averaged over the line. The integral of the bound beyond a point has a closed form
+(:mod:`giantstep.gaussian_tails`): it is what an integral over [−R, R] misses. All constants are
+balls, so the bounds hold for the exact constants they stand for. Denominators are kept away from 0
+by lower bounds of their parts: squares, sums and products of nonnegative quantities, positive
+constants, means of squares (:class:`.gaussian.convolutions.GaussianTables`), pivots of eliminated
+matrices. Signs come from SymPy's assumptions with t positive, for systems from the balls alone.
 """
 
 from __future__ import annotations
@@ -249,7 +232,7 @@ class TailAnalysis:
             for operand in expr.args:
                 bound = self.least(operand)
                 if bound is None or (expr.is_Mul and not bound >= 0):
-                    return None
+                    return self.least_quadratic(expr) if expr.is_Add else None
                 total = total + bound if expr.is_Add else total * bound
             return total.lower()
         if expr.is_Pow:
@@ -260,6 +243,44 @@ class TailAnalysis:
             inside = self.least(expr.args[0])
             return inside.log1p().lower() if inside is not None and inside > -1 else None
         return one if isinstance(expr, sp.cosh) and is_real_valued(expr.args[0]) else None
+
+    def least_quadratic(self, expr: sp.Expr) -> Ball | None:
+        """Return a lower bound of a sum that holds a positive quadratic form of real quantities.
+
+        The form is the products of two that differ and the squares of all in such products. It is
+        positive if the pivots of Gaussian elimination are, which are balls here.
+        """
+        quantities = sorted(expr.free_symbols & self.known.keys(), key=str)
+        if not quantities or not expr.is_polynomial(*quantities):
+            return None
+        terms = sp.Poly(expr, *quantities).terms()
+        mixed = [monomial for monomial, _ in terms if sorted(monomial)[-2:] == [1, 1]]
+        mixed = [monomial for monomial in mixed if sum(monomial) == 2]
+        inside = [k for k in range(len(quantities)) if any(monomial[k] for monomial in mixed)]
+        if not inside:
+            return None
+        zero, two = self.number(sp.S.Zero), self.number(sp.Integer(2))
+        form = {(i, j): zero for i in inside for j in inside}
+        rest = zero
+        for monomial, coefficient in terms:
+            places = [k for k, power in enumerate(monomial) for _ in range(power)]
+            if len(places) == 2 and {*places} <= {*inside}:
+                i, j = places
+                value = self.number(coefficient)
+                form[i, j] = value if i == j else value / two
+                form[j, i] = form[i, j]
+                continue
+            bound = self.least(coefficient * sp.Mul(*(quantities[k] for k in places)))
+            if bound is None:
+                return None
+            rest = rest + bound
+        for at, k in enumerate(inside):
+            if not form[k, k] > 0:
+                return None
+            for i in inside[at + 1 :]:
+                for j in inside[at + 1 :]:
+                    form[i, j] = form[i, j] - form[i, k] * form[k, j] / form[k, k]
+        return rest.lower()
 
     def least_power(self, base: sp.Expr, exponent: sp.Expr) -> Ball | None:
         least = self.least(base)
@@ -272,10 +293,10 @@ class TailAnalysis:
 
     def start(self, expr: sp.Expr) -> Ball:
         """Return from where on the bounds of all that an expression holds apply."""
-        found = self.number(sp.S.One)
+        result = self.number(sp.S.One)
         for symbol in expr.free_symbols & self.known.keys():
-            found = found.max(self.known[symbol].size.start)
-        return found
+            result = result.max(self.known[symbol].size.start)
+        return result
 
     def product(self, bounds: Iterable[TailBound]) -> TailBound:
         total = self.plain(self.number(sp.S.One))

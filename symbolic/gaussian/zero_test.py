@@ -2,58 +2,27 @@ r"""Whether an exact number is zero: a proof of zero, a proof of the contrary, o
 
 Nothing is guessed. In this order:
 
-1. rationals and algebraic numbers, nested roots and trigonometric values at rational multiples of
-   pi included, are decided exactly by a separation bound;
-2. an interval that excludes zero proves that a constant is not zero (:mod:`.constant_enclosures`),
-   at rising precision up to `HIGHEST_DIGITS` digits;
-3. the normal form in pi, exponentials and independent generators proves zero, and by Lindemann's
-   and Weierstrass's theorems the contrary;
-4. constants with a part that has no interval there, expectations :math:`\mathbb{E}` above all, are
-   enclosed by balls if python-flint is installed (:mod:`.gaussian.enclosures`); where there is no
-   ball they are taken as non-zero if evaluations at two precisions agree to twelve digits, which
-   rests on the quadrature's own estimate of its error. Digits never decide that such a constant is
-   zero.
+1. An algebraic number (nested roots, trigonometric values at rational multiples of π) is a quotient
+   :math:`\alpha/\beta` of algebraic integers of a field of degree at most D. Going through the
+   expression bounds all conjugates of α by u and of β by l, and the product of those of a non-zero
+   α is a non-zero integer, so that :math:`\alpha/\beta = 0` or :math:`|\alpha/\beta| \ge
+   1/(l\,u^{D-1})`, which an interval decides. No minimal polynomial is formed and nothing is
+   factored: the cost is known beforehand (Burnikel, Fleischer, Mehlhorn, Schirra, Algorithmica 27
+   (2000) 87-99; for quotients Burnikel, Funke, Mehlhorn, Schirra, Schmitt, Algorithmica 55 (2009)).
+2. An interval that excludes zero proves that a constant is not zero (:mod:`.constant_enclosures`),
+   at rising precision up to `HIGHEST_DIGITS` digits.
+3. The constant becomes a quotient of sums :math:`\sum_j A_j\,\pi^{r_j} e^{a_j}\prod_k g_k^{s_{jk}}`
+   with algebraic A and generators g that no rule takes apart: logarithms, angles, values of erf,
+   symbols, expectations. If every A vanishes it is zero; that it is not follows if only powers of π
+   occur (Lindemann 1882) or only exponentials of distinct algebraic numbers (Weierstrass 1885).
+   Equal generators are identified first: by equal arguments, logarithms of rationals through a
+   coprime base, others and angles through integer relations that PSLQ proposes and a product of
+   algebraic numbers proves, as Machin's 4 atan(1/5) - atan(1/239) = π/4.
+4. Constants with a part that has no interval, expectations above all, are enclosed by balls if
+   python-flint is installed; where there is no ball they are taken as non-zero if evaluations at
+   two precisions agree to twelve digits. Digits never decide that such a constant is zero.
 
 Anything else is an :class:`~giantstep.errors.UndecidedError` that lists what was tried.
-
-Whether an algebraic number is zero, decided exactly by a separation bound.
-
-Every expression of rationals, I, roots, and sines, cosines and tangents at rational multiples of pi
-is a quotient :math:`\alpha/\beta` of algebraic integers of one number field of known degree at most
-D; going through the expression bounds the absolute values of all conjugates, those of
-:math:`\alpha` by u and those of :math:`\beta` by l. The product of the conjugates of a non-zero
-:math:`\alpha` is a non-zero integer, hence
-
-.. math:: \alpha/\beta = 0 \quad\text{or}\quad |\alpha/\beta| \ge \frac{1}{l\,u^{D-1}},
-
-and an enclosure narrower than that decides. No minimal polynomial is formed and nothing is
-factored: the cost is that of D log2(u) bits, known and bounded before anything is computed.
-
-Source: Burnikel, Fleischer, Mehlhorn and Schirra, *A strong and easily computable separation bound
-for arithmetic expressions involving radicals*, Algorithmica 27 (2000) 87-99; the rules for
-quotients are those of Burnikel, Funke, Mehlhorn, Schirra and Schmitt, Algorithmica 55 (2009) 14-28.
-
-Integer relations among logarithms and among angles: proposed by PSLQ, proven by products.
-
-What PSLQ proposes from sixty digits is never taken for granted: the logarithms of positive numbers
-sum to zero exactly if a product of their powers is one, and angles, if their sum is small and the
-product of the complex numbers is real. Both are questions about algebraic numbers.
-
-Exact constants as fractions of sums of monomials, with what is known about their independence.
-
-A constant becomes a quotient of sums :math:`\sum_j A_j\, \pi^{r_j} e^{a_j} \prod_k g_k^{s_{jk}}`
-with algebraic A, where the generators g are what no rule takes apart: logarithms, angles, values of
-erf, symbols, expectations. If every A vanishes the constant is zero, whatever the generators are.
-That it is not zero follows in two cases without any number being computed:
-
-- only powers of pi occur: pi is transcendental (Lindemann 1882);
-- only exponentials of distinct algebraic numbers occur: Lindemann-Weierstrass (1885).
-
-Equal generators in different clothes are found first: equal arguments by this same test; logarithms
-of rationals through a coprime base; logarithms of algebraic numbers and angles (atan, asin, acos)
-through integer relations, which PSLQ proposes and an exact product of algebraic numbers proves, as
-in Machin's 4 atan(1/5) - atan(1/239) = pi/4. Trigonometric and hyperbolic functions are written as
-exponentials.
 """
 
 from __future__ import annotations
@@ -208,11 +177,11 @@ def _compute(expr: sp.Expr, known: dict[sp.Expr, Measure | None]) -> Measure | N
         return _sum(expr, known)
     if expr.is_Mul:
         parts = [_measure(factor, known) for factor in expr.args]
-        found = [part for part in parts if part is not None]
-        if len(found) < len(parts):
+        result = [part for part in parts if part is not None]
+        if len(result) < len(parts):
             return None
         return _joined(
-            found, sum(part.numerator for part in found), sum(part.denominator for part in found)
+            result, sum(part.numerator for part in result), sum(part.denominator for part in result)
         )
     if expr.is_Pow and expr.exp.is_Rational:
         return _power(expr.base, expr.exp, known)
@@ -330,10 +299,10 @@ def integer_relation(functions: list[sp.Expr]) -> list[int] | None:
     if any(not d.is_Float or abs(d) < sp.Float(10) ** (10 - _DIGITS) for d in digits):
         return None
     values = [ctx.mpf(str(d)) for d in digits]
-    found: list[int] | None = ctx.pslq(
+    result: list[int] | None = ctx.pslq(
         values, tol=ctx.mpf(10) ** (8 - _DIGITS), maxcoeff=_MAX_COEFFICIENT, maxsteps=10_000
     )
-    return found
+    return result
 
 
 def proves_logarithms(
@@ -399,8 +368,8 @@ class _Monomial:
         powers = dict(self.powers)
         for generator, power in other.powers:
             powers[generator] = powers.get(generator, sp.S.Zero) + power
-        kept = frozenset((g, power) for g, power in powers.items() if power != 0)
-        return _Monomial(kept, self.exponent + other.exponent)
+        remaining = frozenset((g, power) for g, power in powers.items() if power != 0)
+        return _Monomial(remaining, self.exponent + other.exponent)
 
     def power(self, r: sp.Rational) -> _Monomial:
         return _Monomial(
@@ -485,7 +454,7 @@ class _Forms:
             whole = {monomial: int(sp.floor(power)) for monomial, power in powers.items()}
             lowest, highest = min(0, *whole.values()), max(whole.values())
             numerator, denominator = self.fraction(base)
-            found: _Sum = {}
+            result: _Sum = {}
             for monomial, coefficient in form.items():
                 rest = monomial.times(_Monomial(frozenset({(base, sp.Integer(-whole[monomial]))})))
                 term: _Sum = {rest: coefficient}
@@ -493,25 +462,25 @@ class _Forms:
                     term = _expanded_product(term, numerator)
                 for _ in range(highest - whole[monomial]):
                     term = _expanded_product(term, denominator)
-                _add(found, term)
-            form = found
+                _add(result, term)
+            form = result
         return form
 
     def merged(self, form: _Sum) -> _Sum:
         """Collect monomials whose exponents are equal without looking so."""
-        found: _Sum = {}
+        result: _Sum = {}
         for monomial, coefficient in form.items():
-            _add(found, {_Monomial(monomial.powers, self.exponent(monomial)): coefficient})
-        return found
+            _add(result, {_Monomial(monomial.powers, self.exponent(monomial)): coefficient})
+        return result
 
     def exponent(self, monomial: _Monomial) -> sp.Expr:
         """Return the exponent, or one met before that is provably equal to it."""
         exponent = monomial.exponent
         if exponent not in self.exponents:
-            near = _enclosure(exponent)
+            enclosed = _enclosure(exponent)
             for other in dict.fromkeys(self.exponents.values()):
                 known = self.enclosures[other]
-                if near is not None and known is not None and are_apart(near, known):
+                if enclosed is not None and known is not None and are_apart(enclosed, known):
                     continue
                 self.questions += 1
                 if self.questions > _MAX_QUESTIONS:
@@ -521,7 +490,7 @@ class _Forms:
                     break
             else:
                 self.exponents[exponent] = exponent
-                self.enclosures[exponent] = near
+                self.enclosures[exponent] = enclosed
                 if len(self.enclosures) > _MAX_EXPONENTS:
                     raise _OutOfReach
         return self.exponents[exponent]
@@ -538,8 +507,8 @@ class _Forms:
         )
 
     def are_different(self, a: sp.Expr, b: sp.Expr) -> bool:
-        near, known = self.enclosures[a], self.enclosures[b]
-        if near is not None and known is not None and are_apart(near, known):
+        enclosed, known = self.enclosures[a], self.enclosures[b]
+        if enclosed is not None and known is not None and are_apart(enclosed, known):
             return True
         return algebraic_is_zero(a - b) is False
 
@@ -777,11 +746,11 @@ def _inverse(form: _Sum) -> _Sum:
 def _expanded_product(a: _Sum, b: _Sum) -> _Sum:
     if len(a) * len(b) > _MAX_TERMS:
         raise _OutOfReach
-    found: _Sum = {}
+    result: _Sum = {}
     for (m, c), (n, d) in itertools.product(a.items(), b.items()):
         monomial = m.times(n)
-        found[monomial] = found.get(monomial, sp.S.Zero) + c * d
-    return found
+        result[monomial] = result.get(monomial, sp.S.Zero) + c * d
+    return result
 
 
 HIGHEST_DIGITS = 1200
@@ -900,11 +869,11 @@ def _in_symbols(value: sp.Expr, tried: list[str]) -> bool | None:
 def _nonzero_by_digits(value: sp.Expr, tried: list[str]) -> bool | None:
     for digits in _ENCLOSED_DIGITS:
         try:
-            found = enclosure(value, int(digits * _BITS_PER_DIGIT))
+            result = enclosure(value, int(digits * _BITS_PER_DIGIT))
         except NoEnclosure as error:
             tried.append(f"proven interval: {error}")
             break
-        if any(bool(part > 0) or bool(part < 0) for part in (found.real, found.imag)):
+        if any(bool(part > 0) or bool(part < 0) for part in (result.real, result.imag)):
             return False
     else:
         tried.append(f"proven interval: it holds zero at {HIGHEST_DIGITS} digits")
@@ -942,18 +911,18 @@ def _digits_agree(value: sp.Expr, tried: list[str]) -> bool:
         try:
             # One quadrature for each node: evalf of the whole would repeat them while it cancels.
             nodes = {node: node.evalf(digits) for node in value.atoms(Average)}
-            found = value.xreplace(nodes).evalf(digits)
+            result = value.xreplace(nodes).evalf(digits)
         except (GiantstepError, ArithmeticError) as error:
             tried.append(f"{basis} to {digits} digits: {_first_line(error)}")
             return False
-        if not found.is_number or found.has(Average) or not found.is_finite:
+        if not result.is_number or result.has(Average) or not result.is_finite:
             tried.append(f"{basis} to {digits} digits: it has no value")
             return False
-        if previous is not None and found != 0:
-            close = abs(found - previous) < abs(found) * sp.Float(10) ** -_AGREEING_DIGITS
-            if close and abs(found) > sp.Float(10) ** (_AGREEING_DIGITS - digits):
+        if previous is not None and result != 0:
+            close = abs(result - previous) < abs(result) * sp.Float(10) ** -_AGREEING_DIGITS
+            if close and abs(result) > sp.Float(10) ** (_AGREEING_DIGITS - digits):
                 return True
-        previous = found
+        previous = result
     tried.append(f"{basis} to {_QUADRATURE_DIGITS[-1]} digits: no digit stays different from zero")
     return False
 
@@ -976,8 +945,8 @@ def _without_signs(value: sp.Expr) -> sp.Expr:
             return node
         if is_zero_by_structure(x):
             return rules[type(node)](x, sp.S.Zero)
-        found = next((s for d in _ENCLOSED_DIGITS if (s := _sign(x, d))), 0)
-        return rules[type(node)](x, sp.Integer(found)) if found else node
+        result = next((s for d in _ENCLOSED_DIGITS if (s := _sign(x, d))), 0)
+        return rules[type(node)](x, sp.Integer(result)) if result else node
 
     return value.replace(is_known, resolved)
 

@@ -1,21 +1,14 @@
-r"""Hermite moments as expressions in a symbolic order k.
+r"""Hermite moments as expressions in a symbolic order k, and how fast they fall with it.
 
-A :class:`.hermite.rules.Sequence` knows its values at every order; here it is written as a
-SymPy expression in k, or as two of them, for k = 2m and k = 2m + 1, where every second moment of a
-part vanishes. :math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]` with probabilists' polynomials,
-not divided by k! or its root; (-1)!! = 1 and (-3)!! = -1.
-
-How fast Hermite coefficients fall with their order.
-
-The orthonormal coefficients :math:`|\mu_k|/\sqrt{k!}` of a function fall the faster the smoother it
-is. Three asymptotic laws give all that is stated here (k → ∞, along the orders that do not vanish):
+A :class:`.hermite.rules.Sequence` is written as one SymPy expression in k, or as two, for k = 2m
+and k = 2m + 1, where every second moment of a part vanishes; (-1)!! = 1 and (-3)!! = -1. Three laws
+give the decay of :math:`|\mu_k|/\sqrt{k!}` along the orders that do not vanish:
 
 - :math:`|\mathrm{He}_k(x)|/\sqrt{k!} \simeq (2/\pi k)^{1/4} e^{x^2/4}` times an oscillation with
-  amplitude one (Szegő, *Orthogonal Polynomials*, theorem 8.22.9, in this normalisation). With the
-  closed forms of :mod:`.hermite.rules` it covers kinks and jumps, where the result is
-  :math:`k^{-3/4 - m/2}` for a jump in the m-th derivative, erf, and Gaussians.
-- :math:`A^k/\sqrt{k!}` for exponentials and sines.
-- For a function with nearest poles :math:`x_0 \pm iy` of residue ρ,
+  amplitude one (Szegő, *Orthogonal Polynomials*, theorem 8.22.9, in this normalisation), which
+  covers erf, Gaussians, kinks and jumps: :math:`k^{-3/4 - m/2}` for a jump in the m-th derivative;
+- :math:`A^k/\sqrt{k!}` for exponentials and sines;
+- for nearest poles :math:`x_0 \pm iy` of residue ρ,
 
   .. math:: \frac{|\mu_k|}{\sqrt{k!}} \simeq \Big(\frac{2}{\pi(k + 1/2)}\Big)^{1/4} \sqrt{2\pi}\,
       |\rho|\, e^{(y^2 - x_0^2)/4}\, e^{-y\sqrt{k + 1/2}},

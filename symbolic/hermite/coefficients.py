@@ -1,34 +1,15 @@
 r"""Hermite coefficients of an activation: exact values, closed form in the order, decay.
 
-Convention, throughout giantstep: He_k has weight exp(-z²/2) and leading coefficient 1;
-:math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]` is divided by neither k! nor its root, so that
-:math:`f = \sum_k (\mu_k/k!)\,\mathrm{He}_k`.
-
-A function is split into a part whose moments have a closed form in k (:mod:`.hermite.rules`) and
-the rest, which is expanded order by order. Nothing is integrated.
-
-Hermite moments of functions without a closed form in k, order by order.
-
-Kernels such as tanh, the logistic function ς, softplus or erf² have no closed form in the order.
-What is exact about their moments stays exact:
-
-- moments vanish where the parity of a part says so, that of ς - 1/2 included;
-- E[softplus(az+b) He_k] = a E[ς(az+b) He_{k-1}], the derivative rule;
-- E[z f He_k] = E[f He_{k+1}] + k E[f He_{k-1}], the multiplication rule, as for swish z ς(z);
-- single orders may have a closed form, by the rules of :mod:`.gaussian.rules`, as for erf².
-
-The rest is left as an unevaluated expectation 𝔼, one for each order.
-
-The Hermite coefficients of one function, with what each of them rests on.
-
-:math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]`, z ~ N(0, 1), probabilists' polynomials, divided
-by neither k! nor its root: :math:`f = \sum_k (\mu_k/k!)\,\mathrm{He}_k`.
-
-What a function of a Gaussian sample has besides its linear part, and what samples show of it.
-
-One rule for each quantity that several lines of work need: variances of a function and of its
-slope without their constant and linear parts, and the squared length of the correlation of n
-values with their inputs.
+Convention, throughout giantstep: He_k has weight exp(-z²/2) and leading coefficient 1; :math:`\mu_k
+= \mathbb{E}[f(z)\,\mathrm{He}_k(z)]` is divided by neither k! nor its root, so that :math:`f =
+\sum_k (\mu_k/k!)\,\mathrm{He}_k`. A function is split into a part whose moments have a closed form
+in k (:mod:`.hermite.rules`) and the rest, such as tanh, the logistic function ς, softplus or erf²,
+which is expanded order by order; nothing is integrated, and every coefficient says what it rests
+on. What is exact about the rest is used: parities, that of ς - 1/2 included; E[softplus(az+b) He_k]
+= a E[ς(az+b) He_{k-1}]; E[z f He_k] = E[f He_{k+1}] + k E[f He_{k-1}], as for swish; single orders
+with a closed form by :mod:`.gaussian.rules`. One unevaluated 𝔼 is left for each other order.
+Variances of a function and of its slope without their constant and linear parts, and the
+correlation of n values with their inputs, stand here once for all lines of work.
 """
 
 from __future__ import annotations
@@ -96,12 +77,12 @@ def open_moment(terms: OpenTerms, z: sp.Symbol, k: int) -> sp.Expr:
     >>> open_moment(swish, z, 0), open_moment(swish, z, 1), open_moment(swish, z, 3)
     (E_z[z*sigmoid(z)], 1/2, 0)
     """
-    found: list[sp.Expr] = []
+    result: list[sp.Expr] = []
     rest: dict[sp.Expr, sp.Expr] = {}
     for kernel, coefficients in terms.items():
         moment = _related_moments(kernel, z, max(coefficients))
         if moment is not None:
-            found += [c * _of_power(moment, n, k) for n, c in coefficients.items()]
+            result += [c * _of_power(moment, n, k) for n, c in coefficients.items()]
             continue
         part = kernel * sp.Add(*(c * z**n for n, c in coefficients.items()))
         if not _vanishes(part, z, k):
@@ -115,10 +96,10 @@ def open_moment(terms: OpenTerms, z: sp.Symbol, k: int) -> sp.Expr:
             if value is None:
                 without_rule.append(part)
             else:
-                found.append(value)
+                result.append(value)
         if without_rule:
-            found.append(GaussianExpectation(sp.Add(*without_rule) * polynomial, z))
-    return sp.Add(*found)
+            result.append(GaussianExpectation(sp.Add(*without_rule) * polynomial, z))
+    return sp.Add(*result)
 
 
 @functools.lru_cache(maxsize=256)
@@ -167,12 +148,12 @@ def _of_power(moment: Callable[[int], sp.Expr], n: int, k: int) -> sp.Expr:
     """The moment of order k of z^n f: z^n He_k is a sum of He_j, the rule used n times."""
     weights = {k: 1}
     for _ in range(n):
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         for j, weight in weights.items():
-            found[j + 1] = found.get(j + 1, 0) + weight
+            result[j + 1] = result.get(j + 1, 0) + weight
             if j:
-                found[j - 1] = found.get(j - 1, 0) + j * weight
-        weights = found
+                result[j - 1] = result.get(j - 1, 0) + j * weight
+        weights = result
     return sp.Add(*(weight * moment(j) for j, weight in weights.items()))
 
 
@@ -416,12 +397,12 @@ class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
                 "give what to_dict returned"
             ) from None
         function = parse_expression(text, symbols, argument="function")
-        found = hermite_coefficients(function, order, variable=variable)
-        if [str(value) for value in found] != stored:
+        result = hermite_coefficients(function, order, variable=variable)
+        if [str(value) for value in result] != stored:
             raise ExpressionError(
                 f"the stored coefficients are not those of {text}; compute them anew"
             )
-        return found
+        return result
 
     def __repr__(self) -> str:
         return f"HermiteCoefficients({self.name!r}, order {self.order})"
@@ -659,8 +640,8 @@ def _read(
         if isinstance(f, sp.Expr):
             _require_evaluated(f, argument)
             _require_one_variable(f, argument)
-        found = activation(f, argument=argument)
-        return found.expr, z, found.name
+        result = activation(f, argument=argument)
+        return result.expr, z, result.name
     if not isinstance(variable, sp.Symbol):
         raise ParameterError(f"variable must be a SymPy Symbol, got {variable!r}")
     _require_line(variable)
@@ -691,10 +672,10 @@ def _read(
 
 def _require_evaluated(expr: sp.Expr, argument: str) -> None:
     """Refuse what is no number at a point, and what SymPy has still to work out."""
-    found = expr.atoms(sp.Derivative, sp.Subs, sp.Limit, ExprWithLimits)
-    if found:
+    result = expr.atoms(sp.Derivative, sp.Subs, sp.Limit, ExprWithLimits)
+    if result:
         raise UnsupportedExpressionError(
-            f"{argument} holds {min(map(str, found))}, which is not worked out; use doit() first"
+            f"{argument} holds {min(map(str, result))}, which is not worked out; use doit() first"
         )
     for value in (sp.I, sp.nan, sp.oo, -sp.oo, sp.zoo):
         if expr.has(value):

@@ -241,9 +241,9 @@ def dual_activation(
 def _dual(f: Activation, g: Activation, rho: sp.Symbol, order: int | None) -> DualActivation:
     if order is None:
         u, v = sp.symbols("u v", cls=sp.Dummy, real=True)
-        found = expect_joint(f(u) * g(v), correlated_pair(u, v, rho))
-        if not found.has(JointExpectation, GaussianExpectation):
-            return DualActivation(f, g, rho, found)
+        result = expect_joint(f(u) * g(v), correlated_pair(u, v, rho))
+        if not result.has(JointExpectation, GaussianExpectation):
+            return DualActivation(f, g, rho, result)
         order = DEFAULT_ORDER
     if importlib.util.find_spec("flint") is not None:
         moments, rests_on = _proven_moments, PROVEN

@@ -1,6 +1,6 @@
 r"""Conditional Gaussian equivalence: the features of a network after a giant step, given the spike.
 
-After a step the rows are :math:`w_i = m_i v + w_i^\perp`, |v| = 1. Given :math:`x_v = \langle v,
+After a step the rows are :math:`w_i = m_i v + w_i^\perp`, \|v\| = 1. Given :math:`x_v = \langle v,
 x\rangle`, training and test errors of ridge regression on :math:`\varphi(x) = \sigma(Wx)` are those
 on
 
@@ -14,18 +14,12 @@ on
    \quad \Psi_{ii} = \mathbb{E}\,(\sigma - \mu_i - \rho z \beta_i)^2, \quad
    \Psi_{ij} = \sum_{k \ge 2} b_{i,k} b_{j,k} \frac{c_{ij}^k}{k!},
 
-:math:`b_{i,k} = \mathbb{E}[\sigma(c + \rho z)\,\mathrm{He}_k(z)] = \rho^k \partial_c^k \mu_i`, He_k
-the probabilists' polynomials, and :math:`c_{ij}` the correlation of :math:`w_i^\perp` and
-:math:`w_j^\perp`, of order :math:`d^{-1/2}`: Ψ is diagonal up to entries of order 1/d. Result 3.2
-of Cui et al., arXiv 2402.04980, is the same with :math:`c = r\kappa` and the bulk variance
-:math:`\rho^2`; both use the definitions of this module.
-
-Where σ jumps, β is written by Stein's lemma as :math:`\mathbb{E}[z\sigma]/\rho`.
-
-The equivalent features of actual neurons, as numbers with any number of digits.
-
-Closed forms are enclosed in proven intervals of growing precision until the digits are known;
-where there is no closed form the defining integrals are evaluated, Ψ_ii as a mean of squares.
+:math:`b_{i,k} = \mathbb{E}[\sigma(c + \rho z)\,\mathrm{He}_k(z)] = \rho^k \partial_c^k \mu_i`, and
+:math:`c_{ij}`, of order :math:`d^{-1/2}`, the correlation of :math:`w_i^\perp` and
+:math:`w_j^\perp`: Ψ is diagonal up to entries of order 1/d. Where σ jumps, :math:`\beta =
+\mathbb{E}[z\sigma]/\rho`. Result 3.2 of Cui et al., arXiv 2402.04980, is the same with :math:`c =
+r\kappa` and the bulk variance :math:`\rho^2`. For actual neurons closed forms are enclosed until
+the digits are known; without one the defining integrals are evaluated, Ψ_ii as a mean of squares.
 """
 
 from __future__ import annotations
@@ -85,10 +79,10 @@ class ConditionalFeatures:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: the numbers as texts."""
-        found: dict[str, Any] = {"projection": str(self.projection), "digits": self.digits}
+        result: dict[str, Any] = {"projection": str(self.projection), "digits": self.digits}
         for name in ("overlaps", "spreads", "mean", "slope", "residual_variance"):
-            found[name] = [str(entry) for entry in getattr(self, name)]
-        return found
+            result[name] = [str(entry) for entry in getattr(self, name)]
+        return result
 
 
 def features_at(
@@ -220,8 +214,8 @@ def spiked_rows(
 def _values(
     student: Activation, centre: sp.Expr, spread: sp.Expr, digits: int
 ) -> tuple[sp.Float, ...]:
-    found = ConditionalEquivalence(student, centre, spread)
-    coefficients = (found.mean, found.slope, found.residual_variance)
+    result = ConditionalEquivalence(student, centre, spread)
+    coefficients = (result.mean, result.slope, result.residual_variance)
     return tuple(_value(coefficient, digits) for coefficient in coefficients)
 
 
@@ -650,13 +644,13 @@ def _closed_coefficient(student: Activation, k: int) -> sp.Expr | None:
     if k == 0:
         return _closed_forms(student).mean
     value = student(CENTRE + SPREAD * z)
-    found = _closed(GaussianExpectation(value * hermite_polynomial(k, z), z))
-    return _collected(found) if found is not None and k <= _MOST_COLLECTED else found
+    result = _closed(GaussianExpectation(value * hermite_polynomial(k, z), z))
+    return _collected(result) if result is not None and k <= _MOST_COLLECTED else result
 
 
 def _closed(node: sp.Expr) -> sp.Expr | None:
-    found = node.doit()
-    return None if found.has(GaussianExpectation) else found
+    result = node.doit()
+    return None if result.has(GaussianExpectation) else result
 
 
 def _collected(expr: sp.Expr) -> sp.Expr:

@@ -1,16 +1,12 @@
-r"""Polynomials in several Gaussian variables by their Hermite expansion.
+r"""Polynomials in several Gaussian variables by their Hermite expansion, as rings, text and data.
 
 :math:`f = \sum_\alpha c_\alpha \mathrm{He}_\alpha(x)` with :math:`\mathrm{He}_\alpha = \prod_i
 \mathrm{He}_{\alpha_i}(x_i)`, probabilists' polynomials, :math:`c_\alpha = \mu_\alpha/\alpha!` and
 :math:`\mu_\alpha = \mathbb{E}[f\,\mathrm{He}_\alpha] = \mathbb{E}[\partial^\alpha f]`. The
 expansion is held as its symbol :math:`F(\xi) = \mathbb{E}f(x+\xi) = \sum_\alpha c_\alpha
 \xi^\alpha`, an element of a sparse polynomial ring over an exact field, in which every operation
-here is exact and zero is decided (:mod:`.exact.fields` names the one exception).
-
-Hermite expansions as text, as LaTeX and as plain data for JSON.
-
-All functions take or describe the symbol of the expansion, the ring element Σ c_α ξ^α whose
-generators are the Gaussian variables; He_α is written ``He(2, x1)*x2``, as the parser reads it.
+here is exact and zero is decided (:mod:`.exact.fields` names the one exception). In text He_α is
+written ``He(2, x1)*x2``, as the parser reads it.
 """
 
 from __future__ import annotations
@@ -140,9 +136,9 @@ def expansion_from_dict(
 
 def read_number(text: Any) -> sp.Expr:
     """Read an exact number; fractions longer than texts of users may be, directly."""
-    found = _RATIONAL.fullmatch(text) if isinstance(text, str) else None
-    if found and int(found[2] or 1):
-        return sp.Rational(int(found[1]), int(found[2] or 1))
+    result = _RATIONAL.fullmatch(text) if isinstance(text, str) else None
+    if result and int(result[2] or 1):
+        return sp.Rational(int(result[1]), int(result[2] or 1))
     return parse_expression(text, {}, argument="coefficient")
 
 
@@ -497,12 +493,12 @@ def _by_multi_index(
         raise ParameterError(
             f"coefficients must be a mapping from multi-indices to numbers, got {values!r}"
         )
-    found = {_multi_index(key, len(variables)): value for key, value in values.items()}
-    if len(found) < len(values):
+    result = {_multi_index(key, len(variables)): value for key, value in values.items()}
+    if len(result) < len(values):
         raise ParameterError(
             f"coefficients name one multi-index twice, as an order and as a tuple: {list(values)}"
         )
-    return found
+    return result
 
 
 def _multi_index(alpha: Sequence[int] | int, size: int) -> tuple[int, ...]:

@@ -1,41 +1,31 @@
 r"""From an activation to the sequence of its Hermite moments, by rules.
 
-An activation is a sum of polynomials times *kernels*; a kernel is a product of functions of affine
-arguments. The moments of a kernel are the derivatives at 0 of its smoothed function
+An activation is a sum of polynomials times *kernels*, products of functions of affine arguments.
+The moments of a kernel are the derivatives at 0 of its smoothed function
 
 .. math:: S(\xi) = \mathbb{E}\,g(z + \xi), \qquad \mu_k = S^{(k)}(0),
 
-and four smoothed functions carry all rules, each a Gaussian in ξ or with a Gaussian as derivative:
-
-- exp(q z² + l z) times sin or cos(a z + b): :math:`S \propto e^{A\xi - v\xi^2/2}` with
-  A = (l + ia)/w, v = -2q/w, w = 1 - 2q > 0, so that :math:`\mu_k \propto \mathrm{He}^{[v]}_k(A)`;
-- erf(a z + b), with :math:`S = \mathrm{erf}((a\xi + b)/\sqrt{1 + 2a^2})`;
-- the step 1{z > t}, with :math:`S = \Phi(\xi - t)`; relu, abs and sign are polynomials times steps;
-- a polynomial.
-
-Products of sines are sums of sines, products of steps are steps. A kernel outside these rules is
-*open*: :mod:`.hermite.coefficients` expands it order by order. Source of the method: Stein's lemma
-and the generating function of He_k, as in :mod:`.gaussian.rules`.
-
-Sequences of Hermite moments as functions of the order k, and their algebra.
-
-The moments :math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]`, probabilists' convention, are the
-derivatives at 0 of :math:`S(\xi) = \mathbb{E} f(z + \xi)`. Where S or S' is a Gaussian in ξ, which
-covers every function of the table, they are values of one Hermite polynomial of variance v,
+and four smoothed functions carry all rules: exp(q z² + l z) times sin or cos(a z + b), with
+:math:`S \propto e^{A\xi - v\xi^2/2}`, A = (l + ia)/w, v = -2q/w, w = 1 - 2q > 0; erf(a z + b), with
+:math:`S = \mathrm{erf}((a\xi + b)/\sqrt{1 + 2a^2})`; the step 1{z > t}, with :math:`S = \Phi(\xi -
+t)`; polynomials. relu, abs and sign are polynomials times steps, products of sines sums of sines;
+any other kernel is *open*, and :mod:`.hermite.coefficients` expands it order by order. As S or S'
+is a Gaussian in ξ, the moments are values of one Hermite polynomial of variance v,
 
 .. math:: h_n = \mathrm{He}^{[v]}_n(A), \qquad h_{n+1} = A h_n - v n h_{n-1}, \qquad h_n = 0
     \text{ for } n < 0,
 
-which is the power A^n for v = 0. A sequence is a sum over such bases of
+and a :class:`Sequence` is a sum over such bases of
 
 .. math:: C \sum_j \big(c_j(k) \cos(k\theta + \varphi) + s_j(k) \sin(k\theta + \varphi)\big)
     \, h_{k-j}
 
 with polynomials c_j, s_j in k, plus finitely many single values. Only quarter turns θ = π/2 occur,
-except for v = 0: there the real and the imaginary part of :math:`(l + ia)^{k-j} e^{i\varphi}`
-stand for cosine and sine times h_{k-j}; no modulus that may be zero is divided by. Multiplication
-of f by z, :math:`\mu_k(z f) = \mu_{k+1}(f) + k \mu_{k-1}(f)`, does not lead out of this class, and
-the recurrence of h_n leaves at most two neighbouring shifts j of each base, so that sums combine.
+except for v = 0, where the real and the imaginary part of :math:`(l + ia)^{k-j} e^{i\varphi}` stand
+for cosine and sine times h_{k-j}; no modulus that may be zero is divided by. Multiplication by z,
+:math:`\mu_k(z f) = \mu_{k+1}(f) + k \mu_{k-1}(f)`, stays in this class, and the recurrence of h_n
+leaves at most two neighbouring shifts j of each base, so that sums combine. Source: Stein's lemma
+and the generating function of He_k.
 """
 
 from __future__ import annotations
@@ -77,10 +67,10 @@ def normal(value: sp.Expr) -> sp.Expr:
 
 
 def _polynomial(coefficients: list[sp.Expr]) -> Polynomial:
-    found = [normal(c) for c in coefficients]
-    while found and found[-1] == 0:
-        found.pop()
-    return tuple(found)
+    result = [normal(c) for c in coefficients]
+    while result and result[-1] == 0:
+        result.pop()
+    return tuple(result)
 
 
 def _sum(p: Polynomial, q: Polynomial) -> Polynomial:
@@ -327,13 +317,13 @@ class Sequence:
         single: Single = {}
         for (base, constant), terms in self.groups.items():
             turn = (sp.S.Zero, sp.S.One) if base.turns else (sp.S.One, sp.S.Zero)
-            found: Terms = {}
+            result: Terms = {}
             for j, (c, s) in terms.items():
                 up = _turned((_shifted(c, 1), _shifted(s, 1)), turn[0], turn[1])
                 down = _turned((_shifted(c, -1), _shifted(s, -1)), turn[0], -turn[1])
-                _add_weight(found, j - 1, up)
-                _add_weight(found, j + 1, (_times_linear(down[0], 0), _times_linear(down[1], 0)))
-            groups[base, constant] = found
+                _add_weight(result, j - 1, up)
+                _add_weight(result, j + 1, (_times_linear(down[0], 0), _times_linear(down[1], 0)))
+            groups[base, constant] = result
         for k, parts in self.single.items():
             for constant, value in parts.items():
                 if k:
@@ -344,12 +334,12 @@ class Sequence:
     def times_polynomial(self, coefficients: Mapping[int, sp.Expr]) -> Sequence:
         """Return the moments of P(z) f, P given as {power: coefficient}."""
         highest = max(coefficients)
-        found = self.scaled(coefficients[highest])
+        result = self.scaled(coefficients[highest])
         for n in range(highest - 1, -1, -1):
-            found = found.times_z()
+            result = result.times_z()
             if n in coefficients:
-                found += self.scaled(coefficients[n])
-        return found
+                result += self.scaled(coefficients[n])
+        return result
 
     def reduced(self) -> Sequence:
         """Return the same sequence with at most two neighbouring shifts in every group."""
@@ -370,7 +360,7 @@ class Sequence:
             if total != 0:
                 factor, rest = constant.as_coeff_Mul()
                 totals.setdefault(rest, []).append(factor * total)
-        parts = [_product(_sum_of_groups(found), rest) for rest, found in totals.items()]
+        parts = [_product(_sum_of_groups(result), rest) for rest, result in totals.items()]
         parts += [constant * factor for constant, factor in self.single.get(k, {}).items()]
         return parts[0] if len(parts) == 1 else sp.Add(*parts)
 
@@ -556,8 +546,8 @@ def _resolved(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, ...]:
         for e in term.atoms(sp.Pow)
         if e.exp.has(z) and e.base is not sp.S.Exp1
     }
-    found = as_steps_and_exponentials(term.xreplace(powers) if powers else term)
-    return (found,) if found is term or is_too_long(found) else _terms(found)
+    result = as_steps_and_exponentials(term.xreplace(powers) if powers else term)
+    return (result,) if result is term or is_too_long(result) else _terms(result)
 
 
 def _terms(expr: sp.Expr) -> tuple[sp.Expr, ...]:
@@ -613,10 +603,10 @@ def _oscillating_gaussian(
         if frequency == 0 and exponent is None:
             total += Sequence.of_power(0).scaled(c)
             continue
-        found = _gaussian(slope, frequency, phase, curvature, width)
-        if found is None:
+        result = _gaussian(slope, frequency, phase, curvature, width)
+        if result is None:
             return None
-        base, factor = found
+        base, factor = result
         constant = factor * sp.exp(offset)
         weight = ((c,) if c != 0 else (), (s,) if s != 0 else ())
         total += Sequence({(base, constant): {0: weight}}, {}) if weight != ((), ()) else _NOTHING
@@ -659,14 +649,14 @@ def _sum_of_waves(waves: list[sp.Expr], z: sp.Symbol) -> _Waves | None:
             return None
         b, a, _ = affine
         is_sine = isinstance(wave, sp.sin)
-        found: _Waves = {}
+        result: _Waves = {}
         for (a0, b0), (c, s) in total.items():
             # Product of c cos u + s sin u with cos w or sin w, at u + w and at u - w.
             above = (-s * _HALF, c * _HALF) if is_sine else (c * _HALF, s * _HALF)
             below = (s * _HALF, -c * _HALF) if is_sine else (c * _HALF, s * _HALF)
-            _add_wave(found, a0 + a, b0 + b, above)
-            _add_wave(found, a0 - a, b0 - b, below)
-        total = found
+            _add_wave(result, a0 + a, b0 + b, above)
+            _add_wave(result, a0 - a, b0 - b, below)
+        total = result
     return {key: weight for key, weight in total.items() if weight != (0, 0)}
 
 
@@ -706,14 +696,14 @@ def _steps(factors: list[sp.Expr], z: sp.Symbol) -> Sequence | None:
         step = _one_step(factor.args[0], z)
         if step is None:
             return None
-        found: dict[sp.Expr | None, sp.Expr] = {}
+        result: dict[sp.Expr | None, sp.Expr] = {}
         for first, weight in product.items():
             for second, other in step.items():
                 point = _later(first, second)
                 if point is NotImplemented:
                     return None
-                found[point] = found.get(point, sp.S.Zero) + weight * other
-        product = found
+                result[point] = result.get(point, sp.S.Zero) + weight * other
+        product = result
     total = _NOTHING
     for point, weight in product.items():
         if point is None:

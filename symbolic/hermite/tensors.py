@@ -150,10 +150,10 @@ def _evaluated_symbolically(piece: PolyElement, vector: list[sp.Expr], factor: i
 
 
 def _evaluated(pieces: list[PolyElement], vector: list[sp.Expr], factor: int) -> list[sp.Expr]:
-    own, components = exact_field(vector)
-    domain, from_ring, from_vector = common_field(pieces[0].ring.domain, own)
+    number_field, components = exact_field(vector)
+    domain, from_ring, from_vector = common_field(pieces[0].ring.domain, number_field)
     point = [from_vector(component) for component in components]
-    found = []
+    result = []
     for piece in pieces:
         total = domain.zero
         for monomial, c in piece.items():
@@ -162,8 +162,8 @@ def _evaluated(pieces: list[PolyElement], vector: list[sp.Expr], factor: int) ->
                 # The ring refuses 0**0 where the field holds a transcendental number.
                 term *= component**n if n else domain.one
             total += term
-        found.append(domain.to_sympy(total))
-    return found
+        result.append(domain.to_sympy(total))
+    return result
 
 
 def rotated(symbol: PolyElement, rotation: sp.MatrixBase) -> PolyElement:
@@ -195,8 +195,8 @@ def rotated(symbol: PolyElement, rotation: sp.MatrixBase) -> PolyElement:
     3*x + 4*y
     """
     ring = symbol.ring
-    own, rows = _orthogonal_rows(rotation, ring.ngens)
-    domain, from_ring, from_matrix = common_field(ring.domain, own)
+    number_field, rows = _orthogonal_rows(rotation, ring.ngens)
+    domain, from_ring, from_matrix = common_field(ring.domain, number_field)
     target = ring.clone(domain=domain)
     images = [
         sum((from_matrix(c) * g for c, g in zip(row, target.gens, strict=True)), target.zero)
@@ -232,8 +232,8 @@ def orthogonal_matrix(
     """
     if not isinstance(rotation, sp.MatrixBase):
         rotation = _matrix_of(rotation, size)
-    own, rows = _orthogonal_rows(rotation, size)
-    return sp.ImmutableMatrix([[own.to_sympy(entry) for entry in row] for row in rows])
+    number_field, rows = _orthogonal_rows(rotation, size)
+    return sp.ImmutableMatrix([[number_field.to_sympy(entry) for entry in row] for row in rows])
 
 
 def _matrix_of(rows: Any, size: int) -> sp.MatrixBase:
@@ -258,19 +258,19 @@ def _orthogonal_rows(rotation: sp.MatrixBase, size: int) -> tuple[Any, list[list
     """Return the field of the entries, and them by rows."""
     if not isinstance(rotation, sp.MatrixBase) or rotation.shape != (size, size):
         raise ParameterError(f"rotation must be a {size} x {size} SymPy matrix, got {rotation!r}")
-    own, flat = exact_field(rotation.flat())
+    number_field, flat = exact_field(rotation.flat())
     rows = [flat[i * size : (i + 1) * size] for i in range(size)]
     for i, first in enumerate(rows):
         for j, second in enumerate(rows[: i + 1]):
-            inner = sum((a * b for a, b in zip(first, second, strict=True)), own.zero)
+            inner = sum((a * b for a, b in zip(first, second, strict=True)), number_field.zero)
             # By the difference: equal fractions over algebraic fields may not compare as equal.
-            if inner - (own.one if i == j else own.zero):
+            if inner - (number_field.one if i == j else number_field.zero):
                 raise AssumptionError(
                     f"rotation is not orthogonal: its rows {j} and {i} have the inner product "
-                    f"{own.to_sympy(inner)} instead of {int(i == j)}; only orthogonal maps keep "
-                    "the Gaussian distribution"
+                    f"{number_field.to_sympy(inner)} instead of {int(i == j)}; only orthogonal "
+                    "maps keep the Gaussian distribution"
                 )
-    return own, rows
+    return number_field, rows
 
 
 def _composed(

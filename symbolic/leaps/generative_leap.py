@@ -4,46 +4,27 @@ One index (Damian, Pillaud-Vivien, Lee, Bruna, arXiv 2403.05529): the generative
 :math:`k^* = \min\{k \ge 1 : \mathbb{E}[\mathrm{He}_k(z) \mid y] \not\equiv 0\}`, the lowest
 information exponent of any T(y). Several (Damian, Lee, Bruna, arXiv 2506.05500): the greedy run of
 :mod:`.isotropic_leap` with :math:`\mathbb{E}[\text{order-}k\text{ tensor in } U^\perp \mid y,
-x_U]`. It is at most the rotation-invariant leap, which only uses T(y) = y.
+x_U]`; it is at most the rotation-invariant leap, which only uses T(y) = y. Bounds are computed,
+with certificates (derived here).
 
-What is computed are bounds with certificates (derived here).
+- Above, a greedy run in which each step names its transform: y itself; y² to y⁴ at points of U; or
+  the indicator of y > M, which decides one missing direction n of a polynomial: given x_U, y is a
+  polynomial of one variable, and if it is not even, the order is 1. (Else the odd measure zφ(z)dz
+  would be mapped to 0 by y. For large \|y\| an odd degree has one preimage; an even degree has two,
+  and φ(z_+) = φ(z_-), so that y is even.)
+- Below, 1 always; 2 if a non-trivial orthogonal map of V* leaves f invariant (:mod:`.symmetries`),
+  or if a label of one direction depends on :math:`|z|\varphi(z)` alone (then :math:`\mathbb{E}[T(y)
+  \mathrm{He}_2] = -\int T(y)\,d(z\varphi) = 0` along a closed path on either half-line, which gives
+  z² exp(-z²) the exponent 4 of Damian et al.); the rotation-invariant leap if y has two values, as
+  every T is then affine.
 
-- Above: a greedy run in which each step names its transform: y itself; y² to y⁴ at points of U; or
-  the indicator of y > M. The latter decides one missing direction n of a polynomial: given x_U, y
-  is a polynomial of one variable, and if it is not even, the order is 1.
-  (Else the odd measure zφ(z)dz would be mapped to 0 by y. For large \|y\| an odd degree has one
-  preimage; an even degree has two, and φ(z_+) = φ(z_-), so that y is even.)
-- Below: 1 always; 2 if a non-trivial orthogonal map of V* leaves f invariant (:mod:`.symmetries`);
-  the rotation-invariant leap if y has two values, as every T is then affine.
-
-What powers of a polynomial label show of directions that are not known yet.
-
-Given :math:`x_U = u`, the label :math:`y = f(u + q)` is a polynomial in the Gaussian vector q of
-:math:`W = V^* \cap U^\perp`. By Stein's lemma
-
-.. math:: \mathbb{E}[y^p q] = \mathbb{E}[\nabla_q y^p], \qquad
-          \mathbb{E}[y^p (q q^T - P_W)] = \mathbb{E}[\nabla_q^2 y^p],
-
-inner products of Hermite coefficients: of y with itself for p = 2, of y² with y and with itself for
-p = 3 and 4, so that y² is the only power that is ever multiplied out. Both sides are polynomials in
-u; a value that is not zero at one point is none on an open set, so single rational points suffice
-to show that :math:`\mathbb{E}[\,\cdot \mid y, x_U]` does not vanish (derived here).
-
-All is done without denominators, in integers if the coefficients are rational: W has an orthogonal
-basis n_a of integer vectors, :math:`q = \sum_a n_a t_a/|n_a|^2`, where t_a has the variance |n_a|².
-
-Facts about the law of a label that decide generative exponents where moments do not.
-
-- A label with two values: every transform T(y) is affine in y.
-- A label that is unbounded above on one half-line and bounded above on the other (or below): the
-  indicator of y > M is carried by one half-line for large M, so that E[z 1{y > M}] ≠ 0.
-- A label of one direction that depends on :math:`|z|\varphi(z)` alone: :math:`\mathrm{He}_2\varphi
-  = -(z\varphi)'`, so that :math:`\mathbb{E}[T(y)\mathrm{He}_2] = -\int T(y)\,d(z\varphi)` is the
-  integral of a function of zφ along a closed path, on either half-line: 0 for every T.
-
-The functions here take expressions; what they return is proven, None means not decided. All three
-are derived here; the third gives z² exp(-z²) the exponent 4 of Damian, Pillaud-Vivien, Lee, Bruna
-(arXiv 2403.05529).
+Given :math:`x_U = u`, y is a polynomial in the Gaussian vector q of :math:`W = V^* \cap U^\perp`,
+and by Stein's lemma :math:`\mathbb{E}[y^p q] = \mathbb{E}[\nabla_q y^p]` and :math:`\mathbb{E}[y^p
+(q q^T
+- P_W)] = \mathbb{E}[\nabla_q^2 y^p]` are inner products of Hermite coefficients in which y² is the
+  only power that is multiplied out. Both are polynomials in u, so that single rational points
+  suffice. All is done without denominators: W has an orthogonal basis n_a of integer vectors and
+  :math:`q = \sum_a n_a t_a/|n_a|^2`, where t_a has the variance \|n_a\|².
 """
 
 from __future__ import annotations
@@ -71,10 +52,10 @@ from ..expressions.regularity import Parity, analyse, reflectable
 from ..gaussian.hermite_polynomials import pairings
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.heat_flow import function_of
-from ..targets.conditional_spans import SpanRow, SpanSource
+from ..targets.conditional_spans import MultiIndex, SpanRow, SpanSource
 from ..targets.spans import spans_of
 from ..targets.subspaces import Element, Subspace, reduced, vector_text
-from ..targets.target import MultiIndex, Target, target as read_target
+from ..targets.target import Target, target as read_target
 from .isotropic_leap import isotropic_leap
 from .leap_index import TargetLike, leap_index
 from .symmetries import find_symmetry, reflection_in
@@ -214,7 +195,7 @@ class _LabelAtPoint:
 
     def vectors(self, power: int, order: int) -> tuple[tuple[sp.Expr, ...], ...]:
         """Return E[y^p q], or the rows of E[y^p (q qᵀ - P)]; without those that vanish."""
-        found = []
+        result = []
         unit = self.field.one / self.field.convert_from(self.factor**power, self.domain)
         for coefficients in self._derivatives(power, order):
             if not any(coefficients):
@@ -223,8 +204,8 @@ class _LabelAtPoint:
             for c, row in zip(coefficients, self.basis, strict=True):
                 total = [a + c * b for a, b in zip(total, row, strict=True)]
             values = (self.field.convert_from(entry, self.domain) * unit for entry in total)
-            found.append(tuple(self.field.to_sympy(reduced(value)) for value in values))
-        return tuple(found)
+            result.append(tuple(self.field.to_sympy(reduced(value)) for value in values))
+        return tuple(result)
 
     def _derivatives(self, power: int, order: int) -> list[list[Element]]:
         """Return E[∇ y^p], or E[∇² y^p], in t."""
@@ -330,16 +311,16 @@ class _WithoutDenominators:
 
 def _orthogonal_basis(rows: Sequence[Sequence[Element]], field: Any) -> list[list[Element]]:
     """Orthogonalise without normalising."""
-    found: list[list[Element]] = []
+    result: list[list[Element]] = []
     for row in rows:
         vector = list(row)
-        for known in found:
+        for known in result:
             overlap = sum((a * b for a, b in zip(vector, known, strict=True)), field.zero)
             if overlap:
                 factor = overlap / sum((b * b for b in known), field.zero)
                 vector = [a - factor * b for a, b in zip(vector, known, strict=True)]
-        found.append(vector)
-    return found
+        result.append(vector)
+    return result
 
 
 def _point(
@@ -371,14 +352,14 @@ def _horner(terms: Terms, images: Sequence[PolyElement], i: int, ring: Any) -> P
 def _flow(terms: Terms, variances: Sequence[Element]) -> Terms:
     """Return the Hermite coefficients of a polynomial in Gaussian variables of these variances."""
     for a, variance in enumerate(variances):
-        found: Terms = {}
+        result: Terms = {}
         for alpha, c in terms.items():
             n = alpha[a]
             for j, count in enumerate(pairings(n)):
                 lower = (*alpha[:a], n - 2 * j, *alpha[a + 1 :])
                 added = c * count * variance**j
-                found[lower] = found[lower] + added if lower in found else added
-        terms = found
+                result[lower] = result[lower] + added if lower in result else added
+        terms = result
     return terms
 
 
@@ -616,8 +597,8 @@ class _Run:
     def _single_index_bound(self) -> None:
         if self.moments is not None or self.relevant.dimension != 1:
             return
-        own, variable, name = self._along_the_line()
-        if is_blind_to_order_two(own, variable):
+        univariate, variable, name = self._along_the_line()
+        if is_blind_to_order_two(univariate, variable):
             text = f"y is even and a function of |{variable}| phi({variable}) alone{name}"
             self._raise_lower(4, f"{text}: no T(y) has He_2")
 
@@ -725,8 +706,8 @@ class _Run:
         """One missing direction, on which the label is a function of one variable by itself."""
         if self.lower > 1 or self.relevant.dimension != self.subspace.dimension + 1:
             return
-        for own, variable, name in self._single_functions():
-            transform = one_sided_infinity(own, variable)
+        for univariate, variable, name in self._single_functions():
+            transform = one_sided_infinity(univariate, variable)
             if transform is not None:
                 text = f"{transform}{name}, shows {self.relevant} at order 1"
                 yield GenerativeStep(1, transform.partition(" ")[0], text, self.relevant)
@@ -738,9 +719,9 @@ class _Run:
         variables = self.f.variables
         for i, x in enumerate(variables):
             axis = Subspace.spanned_by([[int(i == j) for j in range(len(variables))]])
-            own = own_part(self.f, x)
-            if own is not None and axis <= self.subspace.orthogonal_complement():
-                yield own, x, ""
+            univariate = own_part(self.f, x)
+            if univariate is not None and axis <= self.subspace.orthogonal_complement():
+                yield univariate, x, ""
 
     def _by_powers_of_others(self, order: int) -> Iterator[GenerativeStep]:
         for power in _POWERS_OF_OTHERS:
@@ -752,9 +733,9 @@ class _Run:
             except GiantstepError:
                 continue
             if span.rows and span.subspace.dimension > self.subspace.dimension:
-                found, vectors = span.rows[0].order, tuple(row.vector for row in span.rows)
-                text = f"y^{power} shows {span.subspace} at order {found}"
-                yield GenerativeStep(found, f"y^{power}", text, span.subspace, vectors)
+                result, vectors = span.rows[0].order, tuple(row.vector for row in span.rows)
+                text = f"y^{power} shows {span.subspace} at order {result}"
+                yield GenerativeStep(result, f"y^{power}", text, span.subspace, vectors)
 
     def _source_of_power(self, power: int) -> SpanSource | None:
         if power not in self._powers:
@@ -843,8 +824,8 @@ def own_part(target: Target, variable: sp.Symbol) -> sp.Expr | None:
 
     Given these others, the label is then g up to a constant.
     """
-    _, own = expanded(target.expr).as_independent(variable, as_Add=True)
-    return own if own.free_symbols == {variable} else None
+    _, univariate = expanded(target.expr).as_independent(variable, as_Add=True)
+    return univariate if univariate.free_symbols == {variable} else None
 
 
 def one_sided_infinity(expr: sp.Expr, x: sp.Symbol) -> str | None:

@@ -1,27 +1,19 @@
-r"""The leap index of a target: the lowest order at which it shows anything.
+r"""The leap index of a target, and its leap in given coordinates.
 
 With the Hermite tensors :math:`C_k = \mathbb{E}\nabla^k f`, the leap index, for one direction the
-information exponent, is
-
-.. math:: \ell(f) = \min\{k \ge 1 : C_k \ne 0\},
-
-the lowest degree above 0 in the symbol of f (Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv
-2305.18270).
-
-Convention: :math:`\mu_\alpha = \mathbb{E}[f\,\mathrm{He}_\alpha]`, divided by nothing.
-
-The leap of a target in its given coordinates (Abbe, Boix-Adserà, Misiakiewicz, 2302.11055).
-
-With the support :math:`S(f) = \{\alpha \ne 0 : \mu_\alpha \ne 0\}`,
+information exponent, is :math:`\ell(f) = \min\{k \ge 1 : C_k \ne 0\}` (Dandi, Krzakala, Loureiro,
+Pesce, Stephan, arXiv 2305.18270). In given coordinates, with the support :math:`S(f) = \{\alpha \ne
+0 : \mu_\alpha \ne 0\}` and :math:`\mu_\alpha = \mathbb{E}[f\,\mathrm{He}_\alpha]`, divided by
+nothing,
 
 .. math:: \mathrm{Leap}(f) = \min_{\alpha^1, \dots, \alpha^m} \max_i \sum
           \{\alpha^i_c : c \notin \mathrm{supp}\,\alpha^1 \cup \dots \cup
           \mathrm{supp}\,\alpha^{i-1}\}
 
-over the orderings of S(f): new coordinates count with their Hermite multiplicity. Taking the
-smallest positive sum next is optimal (derived here): whatever the order, the first term that leaves
-the coordinates A seen so far pays at least the smallest sum, and a larger A makes no sum larger.
-That smallest sum is the conditional order of f at the subspace of the coordinates A.
+over the orderings of S(f) (Abbe, Boix-Adserà, Misiakiewicz, 2302.11055): new coordinates count with
+their Hermite multiplicity. Taking the smallest positive sum next is optimal (derived here): the
+first term that leaves the coordinates A seen so far pays at least the smallest sum, and a larger A
+makes no sum larger. That sum is the conditional order of f at the subspace of the coordinates A.
 """
 
 from __future__ import annotations
@@ -41,9 +33,10 @@ from ..expressions.expression_text import expression_text
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import HIGHEST_OPEN_ORDER
 from ..hermite.expansion import expansion_latex, expansion_text
+from ..targets.conditional_spans import HIGHEST_DEGREE, MultiIndex
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
-from ..targets.target import HIGHEST_DEGREE, MultiIndex, Target, target as read_target
+from ..targets.target import Target, target as read_target
 
 TargetLike: TypeAlias = str | sp.Expr | Activation | Target
 
@@ -57,9 +50,9 @@ class ProvenOrder(int):
     """A whole number that carries, as attributes, what proves it; else it behaves like an int."""
 
     def __new__(cls, value: int, **proof: Any) -> ProvenOrder:
-        found = super().__new__(cls, value)
-        found.__dict__.update(proof)
-        return found
+        result = super().__new__(cls, value)
+        result.__dict__.update(proof)
+        return result
 
     def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, Any]]:
         return (int(self),), dict(self.__dict__)
@@ -155,13 +148,13 @@ def leap_index(target: TargetLike) -> Exponent:
         if f.degree is None and k == _SUSPICIOUS_ORDER + 1 and _is_constant(f):
             raise _constant(f)
         try:
-            found = first_coefficient(f, k)
+            result = first_coefficient(f, k)
         except UndecidedError:
             if f.degree is None and _is_constant(f):
                 raise _constant(f) from None
             raise
-        if found is not None:
-            alpha, moment = found
+        if result is not None:
+            alpha, moment = result
             return Exponent(
                 k, target=f.name, multi_index=alpha, coefficient=moment, variables=f.variables
             )
@@ -365,10 +358,10 @@ def coordinate_leap(target: TargetLike) -> CoordinateLeap:
     first = leap_index(f)
     next_term = _next_of_polynomial if f.degree is not None else _next_of_others
     while True:
-        found = next_term(f, seen, int(first))
-        if found is None:
+        result = next_term(f, seen, int(first))
+        if result is None:
             break
-        order, alpha, moment = found
+        order, alpha, moment = result
         new = [i for i, n in enumerate(alpha) if n and i not in seen]
         steps.append(CoordinateStep(order, alpha, moment, tuple(f.variables[i] for i in new)))
         seen.update(new)
@@ -418,9 +411,9 @@ def _next_of_others(
         return sum(n for i, n in enumerate(alpha) if i not in seen) == order
 
     for degree in range(order, highest + 1):
-        found = first_coefficient(f, degree, counts)
-        if found is not None:
-            return order, *found
+        result = first_coefficient(f, degree, counts)
+        if result is not None:
+            return order, *result
     raise UndecidedError(
         f"the coordinate leap of target {f.name!r} is undetermined: no Hermite term up to degree "
         f"{highest} has degree {order} in the coordinates other than "

@@ -1,7 +1,5 @@
 r"""All leaps of a target on one page: indices, filtration, greedy runs, bounds, and what follows.
 
-The directions of a target by the order at which they show.
-
 With the Hermite tensors :math:`C_k = \mathbb{E}\nabla^k f`, the subspaces :math:`V_k = \sum_{1 \le
 j \le k} \mathrm{range}(C_j)` grow from {0} to the relevant space V*. A direction u is first seen at
 the lowest k with u not orthogonal to V_k, and contained in V_k from some order on (derived here).
@@ -187,8 +185,8 @@ def _levels(source: SpanSource, span: Span) -> tuple[FiltrationLevel, ...]:
     zero = Subspace.zero(source.dimension)
     levels = []
     for order in sorted({row.order for row in span.rows}):
-        own = tuple(row for row in span.rows if row.order == order)
-        levels.append(FiltrationLevel(order, source.grow(zero, order).subspace, own))
+        new_rows = tuple(row for row in span.rows if row.order == order)
+        levels.append(FiltrationLevel(order, source.grow(zero, order).subspace, new_rows))
     return tuple(levels)
 
 
@@ -267,7 +265,7 @@ its wording is not verified)
     @property
     def consequences(self) -> tuple[Consequence, ...]:
         """What follows for learning, with what each statement rests on."""
-        found = [
+        result = [
             Consequence(
                 f"one giant step: n ≍ {_power(self.leap_index)} samples to learn something, "
                 "and no fewer",
@@ -276,7 +274,7 @@ its wording is not verified)
             )
         ]
         if self.coordinate_leap is not None:
-            found.append(
+            result.append(
                 Consequence(
                     f"online SGD: time {_power(max(self.coordinate_leap, 2))}, up to logarithms, "
                     "if f is sparse in these coordinates",
@@ -286,7 +284,7 @@ its wording is not verified)
             )
         if self.isotropic_leap is not None:
             time = _power(max(self.isotropic_leap, 2))
-            found.append(
+            result.append(
                 Consequence(
                     f"online SGD, rotation-invariant form: time {time}",
                     Standing.CONJECTURE,
@@ -296,14 +294,14 @@ its wording is not verified)
         generative = self.generative_leap
         if generative is not None and generative.is_exact and self._is_single_index:
             samples = _half_power(max(generative.lower, 2))
-            found.append(
+            result.append(
                 Consequence(
                     f"one direction, best transform of the labels: n ≍ {samples} samples",
                     Standing.THEOREM,
                     "arXiv 2403.05529",
                 )
             )
-        return tuple(found)
+        return tuple(result)
 
     @property
     def _is_single_index(self) -> bool:
@@ -314,19 +312,19 @@ its wording is not verified)
         """Return name, value and lines of proof."""
         rows: list[tuple[str, str, list[str]]] = []
         for key, name in _NAMES.items():
-            found = getattr(self, key)
-            if found is None:
+            result = getattr(self, key)
+            if result is None:
                 rows.append((name, "?", [f"undetermined: {self.undetermined[key]}"]))
-            elif isinstance(found, LeapFiltration):
-                rows.append((name, "", [str(found)]))
-            elif isinstance(found, GenerativeLeap):
+            elif isinstance(result, LeapFiltration):
+                rows.append((name, "", [str(result)]))
+            elif isinstance(result, GenerativeLeap):
                 lines = [
-                    f"{found.standing}: {found.upper_certificate}",
-                    f"not less: {found.lower_certificate}",
+                    f"{result.standing}: {result.upper_certificate}",
+                    f"not less: {result.lower_certificate}",
                 ]
-                rows.append((name, found.bounds, lines))
+                rows.append((name, result.bounds, lines))
             else:
-                rows.append((name, str(int(found)), [found.explanation]))
+                rows.append((name, str(int(result)), [result.explanation]))
         return rows
 
     def page(self) -> Iterable[Block]:
@@ -345,8 +343,8 @@ its wording is not verified)
 
     def latex(self) -> str:
         """Return all statements in LaTeX, one line of an array each, without delimiters."""
-        found = (getattr(self, key) for key in _NAMES)
-        lines = [part.latex() for part in found if part is not None]
+        result = (getattr(self, key) for key in _NAMES)
+        lines = [part.latex() for part in result if part is not None]
         return r"\begin{array}{l}" + r" \\ ".join(lines) + r"\end{array}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -270,16 +270,16 @@ def checked_readouts(readout: Sequence[Number]) -> tuple[sp.Expr, ...]:
         raise ParameterError(
             f"readout has more than {_MOST_READOUTS} values; leave it out for a continuum of them"
         )
-    found: list[sp.Expr] = []
+    result: list[sp.Expr] = []
     for value in values:
         number = require_exact(value, "readout")
         if number.free_symbols or number.is_real is False or number.has(sp.nan, sp.oo, sp.zoo):
             raise ParameterError(f"{expected}; {number} is not a real number")
-        if not any(_equal(number, other) for other in (sp.S.Zero, *found)):
-            found.append(number)
-    if not found:
+        if not any(_equal(number, other) for other in (sp.S.Zero, *result)):
+            result.append(number)
+    if not result:
         raise ParameterError(f"{expected}, of which at least one is not zero: with 0 nothing moves")
-    return tuple(found)
+    return tuple(result)
 
 
 def readout_clusters(
@@ -395,7 +395,7 @@ def _along(
     symbol = mask.restrict(target.expansion.symbol_element, step)
     field, of_symbol, of_line = common_field(symbol.ring.domain, line.field)
     (b,) = line.over(field, of_line).rows
-    found: dict[int, list[Any]] = {}
+    result: dict[int, list[Any]] = {}
     for alpha, c in symbol.items():
         k = sum(alpha) - 1
         for i, n in enumerate(alpha):
@@ -404,7 +404,9 @@ def _along(
                 for j, power in enumerate(alpha):
                     if power > (i == j):  # fields of rational functions know no 0**0
                         value *= b[j] ** (power - (i == j))
-                row = found.setdefault(k, [field.zero] * len(b))
+                row = result.setdefault(k, [field.zero] * len(b))
                 row[i] += value
-    rows = {k: Subspace.from_elements([row], field, len(b)) for k, row in found.items()}
-    return [(k, tuple(map(field.to_sympy, found[k]))) for k in sorted(found) if not rows[k] <= line]
+    rows = {k: Subspace.from_elements([row], field, len(b)) for k, row in result.items()}
+    return [
+        (k, tuple(map(field.to_sympy, result[k]))) for k in sorted(result) if not rows[k] <= line
+    ]

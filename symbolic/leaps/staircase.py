@@ -43,11 +43,11 @@ from ..expressions.parser import parse_expression
 from ..expressions.standing import Standing
 from ..hermite.expansion import expansion_text
 from ..targets.activation_mask import DegreeMask, activation_mask
-from ..targets.conditional_spans import Span, SpanRow, SpanSource
+from ..targets.conditional_spans import HIGHEST_DEGREE, Span, SpanRow, SpanSource
 from ..targets.formal_fields import in_atoms, read_open_number, read_subspace
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
-from ..targets.target import HIGHEST_DEGREE, Target, target as read_target
+from ..targets.target import Target, target as read_target
 from .readout_clusters import ReadoutClusters, checked_readouts, readout_clusters, short_vector_text
 
 EXACT = "exact"
@@ -546,7 +546,7 @@ def staircase(
     last = steps[-1].after if steps else Subspace.zero(f.dimension)
     saturated = whole.relevant_subspace <= last
     stuck = None if saturated else _order_at(whole, last)
-    found = Staircase(
+    result = Staircase(
         target=f,
         order=kappa,
         variant=chosen,
@@ -558,7 +558,7 @@ def staircase(
         student_order=stuck if mask.is_whole or saturated else _order_at(sources[1], last),
         basis=basis,
     )
-    return found if values is None else replace(found, clusters=_clusters(found, values))
+    return result if values is None else replace(result, clusters=_clusters(result, values))
 
 
 def _order_at(source: SpanSource, subspace: Subspace) -> int | None:
@@ -568,11 +568,11 @@ def _order_at(source: SpanSource, subspace: Subspace) -> int | None:
         return None
 
 
-def _clusters(found: Staircase, values: tuple[sp.Expr, ...]) -> ReadoutClusters | None:
+def _clusters(result: Staircase, values: tuple[sp.Expr, ...]) -> ReadoutClusters | None:
     """Return what happens at the step after the first direction; None if there is no such step."""
-    for step in found.steps:
+    for step in result.steps:
         if step.before.is_zero and step.after.dimension == 1:
-            return readout_clusters(found.target, found.mask, step.after, step.number + 1, values)
+            return readout_clusters(result.target, result.mask, step.after, step.number + 1, values)
     return None
 
 
@@ -603,9 +603,9 @@ def _checked_mask(student: str | sp.Expr | Activation | None, biases: bool) -> D
     return activation_mask(student, biases)
 
 
-def staircase_to_dict(found: Staircase) -> dict[str, Any]:
+def staircase_to_dict(result: Staircase) -> dict[str, Any]:
     """Return plain data for JSON: numbers are exact texts."""
-    f, mask, clusters = found.target, found.mask, found.clusters
+    f, mask, clusters = result.target, result.mask, result.clusters
     student = mask.activation
     return {
         "target": {
@@ -614,8 +614,8 @@ def staircase_to_dict(found: Staircase) -> dict[str, Any]:
             "summands": [expression_text(part) for part in sp.Add.make_args(f.expr)],
             "variables": [x.name for x in f.variables],
         },
-        "order": found.order,
-        "variant": found.variant.value,
+        "order": result.order,
+        "variant": result.variant.value,
         "student": None
         if student is None
         else {
@@ -623,13 +623,13 @@ def staircase_to_dict(found: Staircase) -> dict[str, Any]:
             "expression": expression_text(student.expr),
             "biases": mask.biases,
         },
-        "relevant_subspace": found.relevant_subspace.to_dict(),
-        "steps": [_step_to_dict(step) for step in found.steps],
-        "has_ended": found.has_ended,
-        "saturates": found.saturates,
-        "stuck_order": found.stuck_order,
-        "student_order": found.student_order,
-        "basis": found.basis,
+        "relevant_subspace": result.relevant_subspace.to_dict(),
+        "steps": [_step_to_dict(step) for step in result.steps],
+        "has_ended": result.has_ended,
+        "saturates": result.saturates,
+        "stuck_order": result.stuck_order,
+        "student_order": result.student_order,
+        "basis": result.basis,
         "clusters": None if clusters is None else clusters.to_dict(),
     }
 
@@ -823,8 +823,8 @@ def _learned(step: StaircaseStep) -> str:
     return ("" if step.decided else "at least ") + subspace_text(step.after)
 
 
-def _legend(found: Staircase) -> list[str]:
-    rows = [direction.row for step in found.steps for direction in step.directions]
+def _legend(result: Staircase) -> list[str]:
+    rows = [direction.row for step in result.steps for direction in step.directions]
     parts = []
     if any(any(row.inside) for row in rows):
         parts.append("s1, s2, ...: coordinates along the basis of the subspace before")
@@ -833,12 +833,12 @@ def _legend(found: Staircase) -> list[str]:
     return [f"({'; '.join(parts)})"] if parts else []
 
 
-def _headline(found: Staircase) -> str:
-    samples = "Θ(d)" if found.order == 1 else f"Θ(d^{found.order})"
-    orders = "order 1" if found.order == 1 else f"orders <= {found.order}, {found.variant.value}"
-    student = "" if found.mask.is_whole else f", student {found.mask}"
+def _headline(result: Staircase) -> str:
+    samples = "Θ(d)" if result.order == 1 else f"Θ(d^{result.order})"
+    orders = "order 1" if result.order == 1 else f"orders <= {result.order}, {result.variant.value}"
+    student = "" if result.mask.is_whole else f", student {result.mask}"
     return (
-        f"staircase of {name_text(found.target.name)}: {orders}, n = {samples} samples "
+        f"staircase of {name_text(result.target.name)}: {orders}, n = {samples} samples "
         f"a step{student}"
     )
 
@@ -851,52 +851,52 @@ def _standing_of_step(step: StaircaseStep) -> str:
     return f"{step.standing.value}: {step.remark}"
 
 
-def _statements(found: Staircase) -> list[str]:
+def _statements(result: Staircase) -> list[str]:
 
-    spread = "" if found.clusters is None else "with a continuum of readouts: "
-    lines = [spread + _end(found)]
-    if not found.saturates and found.has_ended:
-        lines += _needs(found)
-    if found.clusters is not None:
-        lines += _cluster_lines(found, found.clusters)
-    lines += [f"subspaces: {found.basis}", f"source of the claim on giant steps: {SOURCE}"]
-    if any(step.standing is Standing.EXTRAPOLATION for step in found.steps):
+    spread = "" if result.clusters is None else "with a continuum of readouts: "
+    lines = [spread + _end(result)]
+    if not result.saturates and result.has_ended:
+        lines += _needs(result)
+    if result.clusters is not None:
+        lines += _cluster_lines(result, result.clusters)
+    lines += [f"subspaces: {result.basis}", f"source of the claim on giant steps: {SOURCE}"]
+    if any(step.standing is Standing.EXTRAPOLATION for step in result.steps):
         lines.append(f"caveat: {CAVEAT}")
     return lines
 
 
-def _end(found: Staircase) -> str:
-    count = len(found.steps)
+def _end(result: Staircase) -> str:
+    count = len(result.steps)
     steps = f"{count} step" if count == 1 else f"{count} steps"
-    relevant = found.relevant_subspace
+    relevant = result.relevant_subspace
     whole = f"V* = {subspace_text(relevant)}"
-    if found.saturates:
+    if result.saturates:
         return f"saturates: {whole} after {steps}"
-    if not found.has_ended:
+    if not result.has_ended:
         return f"not at its end after {steps}: max_steps came first; {whole}"
-    where = f"U_{count} = {subspace_text(found.final)}" if count else "{0}"
-    if not found.decided:
+    where = f"U_{count} = {subspace_text(result.final)}" if count else "{0}"
+    if not result.decided:
         return f"not seen to go on after {steps}; {whole}, of dimension {relevant.dimension}"
     return f"stops at {where}, before {whole} of dimension {relevant.dimension}"
 
 
-def _needs(found: Staircase) -> list[str]:
-    if found.basis.startswith("undetermined"):
-        return [f"whether a further step adds a direction is {found.basis}"]
-    order = found.stuck_order
-    if found.student_order is None and order is not None and not found.mask.is_whole:
-        more = " or random biases" if not found.mask.biases else ""
+def _needs(result: Staircase) -> list[str]:
+    if result.basis.startswith("undetermined"):
+        return [f"whether a further step adds a direction is {result.basis}"]
+    order = result.stuck_order
+    if result.student_order is None and order is not None and not result.mask.is_whole:
+        more = " or random biases" if not result.mask.biases else ""
         return [
             f"no order leads on with the degrees of the student; another activation{more} would, "
             f"at order {order}, n = Θ({_power_of_d(order)}) samples a step"
         ]
     lines = []
-    if found.student_order is not None:
+    if result.student_order is not None:
         lines.append(
-            f"k(U) = {found.student_order}: needs order {found.student_order}, "
-            f"n = Θ({_power_of_d(found.student_order)}) samples a step"
+            f"k(U) = {result.student_order}: needs order {result.student_order}, "
+            f"n = Θ({_power_of_d(result.student_order)}) samples a step"
         )
-    if found.student_order is not None and order is not None and order < found.student_order:
+    if result.student_order is not None and order is not None and order < result.student_order:
         lines.append(f"with all degrees, order {order} would do: another activation or biases")
     return lines or ["which order would lead on is not decided"]
 
@@ -905,7 +905,7 @@ def _power_of_d(order: int) -> str:
     return "d" if order == 1 else f"d^{order}"
 
 
-def _cluster_lines(found: Staircase, clusters: ReadoutClusters) -> list[str]:
+def _cluster_lines(result: Staircase, clusters: ReadoutClusters) -> list[str]:
     values = ", ".join(map(expression_text, clusters.readouts))
     size, t = len(clusters.readouts), clusters.step
     noun = "cluster" if size == 1 else "clusters"
@@ -941,9 +941,9 @@ def _cluster_lines(found: Staircase, clusters: ReadoutClusters) -> list[str]:
             f"  u: overlap for readout 1 along {short_vector_text(clusters.line.basis[0])}; "
             "s_j = E σ^(j)(τz), τ the norm of the neurons"
         )
-    last = max((step.number for step in found.steps), default=0)
+    last = max((step.number for step in result.steps), default=0)
     if last > t:
-        later = ", ".join(f"{n}" for n in found.dimensions_at_most[t:])
+        later = ", ".join(f"{n}" for n in result.dimensions_at_most[t:])
         lines.append(f"later steps: dimension at most {later} (an upper bound)")
     return lines
 

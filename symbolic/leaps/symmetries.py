@@ -31,8 +31,9 @@ from ..exact.fields import common_field, exact_field
 from ..expressions._singularities import expanded
 from ..expressions.regularity import reflectable
 from ..hermite.tensors import rotated
+from ..targets.conditional_spans import MultiIndex
 from ..targets.subspaces import Element, Subspace
-from ..targets.target import MultiIndex, Target
+from ..targets.target import Target
 
 _MOST_PERMUTATIONS = 2000
 _MOST_BLOCKS = 6
@@ -93,7 +94,7 @@ def find_symmetry(target: Target, relevant: Subspace) -> Symmetry | None:
     if target.is_polynomial:
         searches = (_sign_change, _permutation, _block_reflection, _rotation)
         symbol = target.expansion.symbol_element
-        return next((found for s in searches if (found := s(symbol, relevant))), None)
+        return next((result for s in searches if (result := s(symbol, relevant))), None)
     return _of_expression(target, relevant)
 
 
@@ -131,8 +132,8 @@ def _reflection_matrix(moved: Subspace) -> sp.ImmutableMatrix:
 def _is_invariant(symbol: PolyElement, matrix: sp.MatrixBase) -> bool:
     """Whether F∘g = F: points refute it quickly, substitution proves it."""
     r = symbol.ring.ngens
-    own, entries = exact_field(list(matrix))
-    field, of_symbol, of_matrix = common_field(symbol.ring.domain, own)
+    number_field, entries = exact_field(list(matrix))
+    field, of_symbol, of_matrix = common_field(symbol.ring.domain, number_field)
     rows = [[of_matrix(c) for c in entries[i * r : (i + 1) * r]] for i in range(r)]
     terms = {alpha: of_symbol(c) for alpha, c in symbol.items()}
     for shift in (2, 5):
@@ -240,9 +241,9 @@ def _permutation(symbol: PolyElement, relevant: Subspace) -> Symmetry | None:
     for images in itertools.islice(_permutations(symbol), _MOST_PERMUTATIONS):
         signs = _signs_for(terms, images)
         if signs is not None:
-            found = _signed_permutation(images, signs, symbol.ring.symbols, relevant)
-            if found is not None:
-                return found
+            result = _signed_permutation(images, signs, symbol.ring.symbols, relevant)
+            if result is not None:
+                return result
     return None
 
 
@@ -310,7 +311,7 @@ def _blocks(symbol: PolyElement) -> list[Subspace]:
     matrix = DomainMatrix(_gram(symbol), (r, r), sp.QQ)
     variable = sp.Dummy("t")
     characteristic = sp.Poly(matrix.charpoly(), variable, domain=sp.QQ)
-    found = []
+    result = []
     for factor, _ in characteristic.factor_list()[1]:
         coefficients = factor.rep.to_list()
         if coefficients == [sp.QQ(1), sp.QQ(0)]:  # M vanishes on the complement of V*.
@@ -319,8 +320,8 @@ def _blocks(symbol: PolyElement) -> list[Subspace]:
         for c in coefficients:
             value = value * matrix + DomainMatrix.eye(r, sp.QQ) * c
         kernel = [list(row) for row in value.to_dense().nullspace().rep.to_ddm()]
-        found.append(Subspace.from_elements(kernel, sp.QQ, r))
-    return found
+        result.append(Subspace.from_elements(kernel, sp.QQ, r))
+    return result
 
 
 def _gram(symbol: PolyElement) -> list[list[Element]]:
@@ -365,8 +366,8 @@ def _relations(vectors: Sequence[Terms], domain: Any) -> Iterator[list[Element]]
     if len(monomials) > 2 * few:
         # Elimination in all of them takes gigabytes over large fields, and few mostly show that
         # the vectors are independent.
-        kept = set(monomials[:: len(monomials) // few])
-        parts = [{m: c for m, c in v.items() if m in kept} for v in vectors]
+        remaining = set(monomials[:: len(monomials) // few])
+        parts = [{m: c for m, c in v.items() if m in remaining} for v in vectors]
         if not any(True for _ in _relations(parts, domain)):
             return
     echelon: dict[MultiIndex, tuple[Terms, list[Element]]] = {}
@@ -396,9 +397,9 @@ def _of_expression(target: Target, relevant: Subspace) -> Symmetry | None:
     used = [i for i, x in enumerate(variables) if target.expr.has(x)]
     form = _canonical(target.expr)
     for images, signs in _candidates(used, len(variables)):
-        found = _signed_permutation(images, signs, variables, relevant)
-        if found is not None and _is_invariant_form(form, variables, found.matrix):
-            return found
+        result = _signed_permutation(images, signs, variables, relevant)
+        if result is not None and _is_invariant_form(form, variables, result.matrix):
+            return result
     return None
 
 

@@ -99,9 +99,9 @@ def smooth_pieces(loss: sp.Expr, x: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tup
     >>> smooth_pieces(sp.Max(0, 1 - x), x)
     ((1,), (1 - x, 0))
     """
-    found = _pieces(loss, x)
-    kinks, pieces = [], [found.values[0]]
-    for kink, piece in zip(found.points, found.values[1:], strict=True):
+    result = _pieces(loss, x)
+    kinks, pieces = [], [result.values[0]]
+    for kink, piece in zip(result.points, result.values[1:], strict=True):
         if sp.expand(piece - pieces[-1]) != 0:
             kinks.append(kink)
             pieces.append(piece)

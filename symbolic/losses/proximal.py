@@ -167,10 +167,10 @@ class Proximal(_LossNode):
         """Return the closed form for a loss that is quadratic between kinks; else the node."""
         args = self._done_args(hints)
         try:
-            found = piecewise_linear_proximal(*args)
+            result = piecewise_linear_proximal(*args)
         except UnsupportedExpressionError:
-            found = None
-        return Proximal(*args) if found is None else found
+            result = None
+        return Proximal(*args) if result is None else result
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
         if self.free_symbols:
@@ -213,15 +213,15 @@ class MoreauEnvelope(_LossNode):
             slope = (center - self.proximal) / step
         else:
             slope = self._at_proximal(loss.diff(x))
-        found = center.diff(symbol) * slope - step.diff(symbol) * slope**2 / 2
+        result = center.diff(symbol) * slope - step.diff(symbol) * slope**2 / 2
         if symbol == x or symbol not in loss.free_symbols:
-            return found
+            return result
         if not is_kinked(loss, x):
-            return found + self._at_proximal(loss.diff(symbol))
+            return result + self._at_proximal(loss.diff(symbol))
         # A kink that moves with the parameter carries P along.
         c, s = sp.Dummy("c", real=True), sp.Dummy("s", positive=True)
         closed = MoreauEnvelope(loss, x, c, s)._with_proximal(_closed_form(loss, x, c, s))
-        return found + closed.diff(symbol).xreplace({c: center, s: step})
+        return result + closed.diff(symbol).xreplace({c: center, s: step})
 
     def _eval_rewrite_as_Proximal(self, *args: sp.Expr, **hints: Any) -> sp.Expr:
         loss, x, _, step = args
@@ -258,13 +258,13 @@ class MoreauEnvelope(_LossNode):
 
 
 def _closed_form(loss: sp.Expr, x: sp.Symbol, center: sp.Expr, step: sp.Expr) -> sp.Expr:
-    found = piecewise_linear_proximal(loss, x, center, step)
-    if found is None:
+    result = piecewise_linear_proximal(loss, x, center, step)
+    if result is None:
         raise UnsupportedExpressionError(
             f"the proximal point of {loss} has no derivative by rule: the loss has kinks, and is "
             f"not quadratic in {x} between them; smooth losses and piecewise quadratic ones do"
         )
-    return found
+    return result
 
 
 def proximal_value(node: Proximal, prec: int) -> mpmath.mpf:
@@ -319,10 +319,10 @@ def _increasing_zero(function: Any, derivative: Any, start: Any, ctx: Any) -> An
     value = function(start)
     # A slope of one at least puts the root within |value|; twice that is safe from rounding. The
     # value is a difference of terms as large as the start, and rounded like them.
-    found = bracketed_root(
+    result = bracketed_root(
         lambda x: (function(x), derivative(x)), (start, start - 2 * value), ctx,
         start=start, size=abs(start),
     )  # fmt: skip
-    if found is None:
+    if result is None:
         raise ConvergenceError("no proximal point was found: is the loss convex?", state=start)
-    return found
+    return result

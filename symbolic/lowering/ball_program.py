@@ -364,6 +364,15 @@ def _prepared_newton(
         written |= {a.target for a in ([step] if isinstance(step, Assign) else step.sums)}
     if needed.isdisjoint(written):
         return None, needed
+    # The sizes of their terms make residuals of floats comparable; an absolute value under an
+    # average is not analytic, and a proof needs none of them.
+    plain = [
+        Assign(step.target, sp.S.One)
+        if isinstance(step, Assign) and step.target in block.scales
+        else step
+        for step in block.body
+    ]
+    block = replace(block, body=tuple(plain))
     body, jacobian = with_derivatives(block)
     wanted = {x for row in jacobian for x in row if x is not None}
     values, from_values = _prepared(block.body, {*block.residual}, tables)

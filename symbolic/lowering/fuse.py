@@ -51,6 +51,7 @@ class NewtonTask:
     logarithmic: tuple[bool, ...]
     fixed_point: tuple[sp.Symbol, ...]
     eliminated: tuple[sp.Symbol, ...]
+    scales: tuple[sp.Symbol, ...]
 
     def __str__(self) -> str:
         inside = "\n".join(f"    {item}" for item in self.items)
@@ -184,6 +185,7 @@ def _newton(
         logarithmic=logarithmic,
         fixed_point=tuple(moves) if len(moves) == len(rows) else (),
         eliminated=tuple(e for e, _ in eliminated),
+        scales=tuple(row.scale for row in rows if row.scale is not None),
     )
 
 
@@ -197,6 +199,7 @@ class _Row:
     residual: sp.Symbol
     jacobian: tuple[sp.Symbol, ...]
     fixed_point: sp.Symbol | None
+    scale: sp.Symbol | None
 
 
 def _newton_row(
@@ -217,11 +220,12 @@ def _newton_row(
     x, residual = unknowns[i], fresh("residual_")
     items: list[Assign] = []
     move: sp.Symbol | None = None
+    of_terms: sp.Symbol | None = None
     # The derivative by log y is y times the derivative by y.
     inner = [y if log else sp.S.One for y, log in zip(unknowns, logarithmic, strict=True)]
     if equation.value is None:
         whole = rename(equation.residual, names)
-        scale = fresh("scale_")
+        scale = of_terms = fresh("scale_")
         items += [Assign(scale, magnitude(whole)), Assign(residual, whole / scale)]
         slopes = [_chain(whole, y, eliminated, derivative) for y in unknowns]
         row = [y * s / scale for y, s in zip(inner, slopes, strict=True)]
@@ -247,7 +251,7 @@ def _newton_row(
             row = [entry / scale for entry in row]
     entries = tuple(fresh("jacobian_") for _ in row)
     items += [Assign(*pair) for pair in zip(entries, row, strict=True)]
-    return _Row(items, residual, entries, move)
+    return _Row(items, residual, entries, move, of_terms)
 
 
 def _linear(

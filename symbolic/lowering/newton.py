@@ -4,6 +4,7 @@ language."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import sympy as sp
 
@@ -53,16 +54,14 @@ for i in range(n):
 )
 """With partial pivoting."""
 
-INVERSE_NORM = Function(
-    "inverse_norm",
+INVERT = Function(
+    "invert",
     (
         Parameter("n", Kind.WHOLE),
-        *(Parameter(name, Kind.OUTPUT) for name in ("matrix", "a", "b", "rows")),
-        Parameter("least"),
+        *(Parameter(name, Kind.OUTPUT) for name in ("matrix", "a", "b", "inverse")),
+        *(Parameter(name, Kind.WHOLE) for name in ("first", "total")),
     ),
     """
-for i in range(n):
-    rows[i] = 0.0
 for k in range(n):
     for i in range(n * n):
         a[i] = matrix[i]
@@ -71,18 +70,32 @@ for k in range(n):
     b[k] = 1.0
     solve_dense(n, a, b)
     for i in range(n):
-        rows[i] += abs(b[i])
-for i in range(n):
-    least = max(least, rows[i])
-return least
+        inverse[(first + i) * total + first + k] = b[i]
 """,
-    returns=Kind.REAL,
-    documentation="Return the largest row sum of |inverse of matrix|, or `least` if larger.\n\n"
-    "matrix and a hold n rows of n numbers, b and rows n; all but matrix are used up.",
+    documentation="Write the inverse of matrix as a block of inverse, of `total` columns.\n\n"
+    "matrix and a hold n rows of n numbers, b holds n; a and b are used up. The block begins in\n"
+    "row and column `first`.",
     fast=True,
     calls=(SOLVE_DENSE,),
 )
 """Column by column."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a step of Newton's method stands among all of them.
+
+    Attributes
+    ----------
+    number : int
+        From one.
+    first, total : int
+        Number of unknowns of those before, and of all.
+    """
+
+    number: int
+    first: int
+    total: int
 
 
 def solve_lines(
@@ -127,34 +140,53 @@ def _dense_lines(
     return [*lines, f"solve_dense({n}, {left}, {solution})"]
 
 
-def norm_of_inverse(
-    jacobian: Sequence[Sequence[sp.Symbol]], unknowns: Sequence[sp.Symbol], arrays: dict[str, int]
+def inverse_lines(
+    jacobian: Sequence[Sequence[sp.Symbol]], place: Place, arrays: dict[str, int]
 ) -> list[str]:
-    """Return lines that raise `amplification` to the row-sum norm of the inverse Jacobian."""
-    if len(unknowns) == 1:
-        return [f"amplification = max(amplification, 1.0 / abs({jacobian[0][0]}))"]
-    if len(unknowns) == 2:
+    """Return lines that write the inverse Jacobian and raise `amplification` to its norm.
+
+    The norm is the largest sum of the absolute values of a row.
+    """
+    n, first, total = len(jacobian), place.first, place.total
+
+    def entry(i: int, k: int) -> str:
+        return f"inverse[{(first + i) * total + first + k}]"
+
+    lines = []
+    if n == 1:
+        lines = [f"{entry(0, 0)} = 1.0 / {jacobian[0][0]}"]
+    elif n == 2:
         (a00, a01), (a10, a11) = jacobian
-        return [
-            f"determinant = abs({a00} * {a11} - {a01} * {a10})",
-            f"amplification = max(amplification, max(abs({a11}) + abs({a01}), "
-            f"abs({a00}) + abs({a10})) / determinant)",
+        lines = [
+            f"determinant = {a00} * {a11} - {a01} * {a10}",
+            f"{entry(0, 0)} = {a11} / determinant",
+            f"{entry(0, 1)} = -{a01} / determinant",
+            f"{entry(1, 0)} = -{a10} / determinant",
+            f"{entry(1, 1)} = {a00} / determinant",
         ]
-    n = len(unknowns)
-    matrix, left, solution, rows = (f"{a}_{n}" for a in ("matrix", "entries", "solution", "rows"))
-    arrays |= {matrix: n * n, left: n * n, solution: n, rows: n}
-    entries = [a for row in jacobian for a in row]
+    else:
+        matrix, left, solution = (f"{a}_{n}" for a in ("matrix", "entries", "solution"))
+        arrays |= {matrix: n * n, left: n * n, solution: n}
+        entries = [a for row in jacobian for a in row]
+        lines = [f"{matrix}[{k}] = {a}" for k, a in enumerate(entries)]
+        lines.append(f"invert({n}, {matrix}, {left}, {solution}, inverse, {first}, {total})")
     return [
-        *(f"{matrix}[{k}] = {a}" for k, a in enumerate(entries)),
-        f"amplification = inverse_norm({n}, {matrix}, {left}, {solution}, {rows}, amplification)",
+        *lines,
+        f"for i in range({first}, {first + n}):",
+        "    size = 0.0",
+        f"    for k in range({first}, {first + n}):",
+        f"        size += abs(inverse[{total} * i + k])",
+        "    amplification = max(amplification, size)",
     ]
 
 
-def newton_lines(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> list[str]:
+def newton_lines(
+    step: Newton, body: Sequence[str], place: Place, arrays: dict[str, int]
+) -> list[str]:
     """Return the iteration around `body`, which computes residual and Jacobian."""
     if step.safeguarded:
-        return _safeguarded(step, body, arrays)
-    return _plain(step, body, arrays)
+        return _safeguarded(step, body, place, arrays)
+    return _plain(step, body, place, arrays)
 
 
 def _size(residual: Sequence[sp.Symbol]) -> str:
@@ -172,7 +204,7 @@ def _indent(lines: Sequence[str]) -> list[str]:
     return ["    " + line for line in lines]
 
 
-def _plain(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> list[str]:
+def _plain(step: Newton, body: Sequence[str], place: Place, arrays: dict[str, int]) -> list[str]:
     x, f = step.unknowns, step.residual
     steps = [f"step_{u}" for u in x]
     inside = [
@@ -185,7 +217,7 @@ def _plain(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> list[st
         "    break",
         # Where V >> 1 rounding keeps the residual above the tolerance.
         "# Rounding may keep the residual above the tolerance: stop when it stops falling.",
-        "if size <= close or (size < stalled and size >= previous / 2):",
+        f"if held >= {place.number} or size <= close or (size < stalled and size >= previous / 2):",
         "    done = True",
         "    break",
         "close = max(close, rough * size)",
@@ -203,7 +235,8 @@ def _plain(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> list[st
         *_indent(inside),
         "converged = converged and done",
         "residual = max(residual, size)",
-        *norm_of_inverse(step.jacobian, x, arrays),
+        "if held == 0:",
+        *_indent(inverse_lines(step.jacobian, place, arrays)),
     ]
 
 
@@ -223,7 +256,9 @@ def _move(u: object, origin: str, step: str, log: bool) -> str:
     return f"{u} = {origin} * exp(-{step})" if log else f"{u} = {origin} - {step}"
 
 
-def _safeguarded(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> list[str]:
+def _safeguarded(
+    step: Newton, body: Sequence[str], place: Place, arrays: dict[str, int]
+) -> list[str]:
     x, f = step.unknowns, step.residual
     logs = step.logarithmic
     finite = " + ".join(f"abs({r})" for r in f)
@@ -238,6 +273,9 @@ def _safeguarded(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> l
         f"    real_only({', '.join(map(str, f))})",
         f"    if {finite} < inf:",
         f"        size = {_size(f)}",
+        f"if held >= {place.number}:",
+        "    done = size < inf",
+        "    break",
         "if size <= close or (size < stalled and size >= 0.5 * accepted):",
         "    done = True",
         "    break",
@@ -317,9 +355,9 @@ def _safeguarded(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> l
         *_indent([*evaluate, *moving, *newton]),
         "converged = converged and done",
         "residual = max(residual, size)",
-        "if done:",
+        "if done and held == 0:",
         "    with attempt():",
-        *_indent(_indent(norm_of_inverse(step.jacobian, x, arrays))),
+        *_indent(_indent(inverse_lines(step.jacobian, place, arrays))),
     ]
 
 

@@ -449,6 +449,8 @@ class Newton:
         A step that does not lower the residual is halved, and fixed-point steps come first and
         where halving does not help. Without it the full step is taken, as for the spiked model,
         where Newton converges from every start.
+    scales : tuple of Symbol
+        What residuals of implicit equations are divided by: positive, and nothing else counts.
     """
 
     unknowns: tuple[sp.Symbol, ...]
@@ -459,6 +461,7 @@ class Newton:
     logarithmic: tuple[bool, ...]
     fixed_point: tuple[sp.Symbol, ...] = ()
     safeguarded: bool = False
+    scales: tuple[sp.Symbol, ...] = ()
 
     def __str__(self) -> str:
         inside = "\n".join(str(step) for step in self.body).replace("\n", "\n    ")

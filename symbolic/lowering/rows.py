@@ -10,10 +10,17 @@ from ..printing.language import Function, Kind, Parameter
 from .program import Assign, LinearSolve, Newton, NodeLoop, Program
 
 LEVELS = ("fine", "medium", "coarse")
-# Rounding of a sum of many terms, relative to the sum of their sizes.
-_SUM_ROUNDING = "8e-15"
+SUM_ROUNDING = 8e-15
+"""Rounding of a sum of many terms, relative to the sum of their sizes."""
 GROWTH = 32.0
 """Margin for outputs that follow from others, whose conditioning is not computed."""
+
+OWN_ROUNDING, EQUATION_ROUNDING = 8, 16
+"""Rounding of an output itself and of an equation, in units of four units in the last place."""
+WELL_DETERMINED = 16
+"""Amplification of rounding up to which the worst determined unknown stands for all outputs."""
+PROBE = 1e-7
+"""How far unknowns are moved to see what an output does, relative to them or to one more."""
 
 # On a grid the gain of the next halving is no better than this power of the last difference.
 GRID_POWER = 0.3
@@ -36,6 +43,13 @@ def rows_function(
     return _Rows(program, solve, arrays_of).function()
 
 
+def derived_outputs(program: Program) -> list[int]:
+    """Return places of outputs that follow from others, of whose terms no sum of sizes is known."""
+    scales = {*map(str, program.magnitudes), *map(str, program.magnitudes.values())}
+    known = scales | {*map(str, program.newton_unknowns)}
+    return [k for k, x in enumerate(program.outputs) if str(x) not in known]
+
+
 class _Rows:
     def __init__(
         self,
@@ -48,6 +62,10 @@ class _Rows:
         self.levels = LEVELS if program.tables or program.has_panels else LEVELS[:1]
         self.outputs = [str(x) for x in program.outputs]
         self.arrays = {level: arrays_of(program, f"{level}_") for level in self.levels}
+        self.newtons = [step for step in program.steps if isinstance(step, Newton)]
+        self.unknowns = [str(u) for u in program.newton_unknowns]
+        # The rule on which unknowns are moved, and where its solution is: that with fewest nodes.
+        self.probed, self.base = ("coarse", "z") if len(self.levels) > 1 else ("fine", "x")
 
     def function(self) -> Function:
         program = self.program
@@ -75,7 +93,7 @@ class _Rows:
         )
         expressions: dict[str, sp.Expr] = {}
         lines = [f"{p} = real(parameters[i, {k}])" for k, p in enumerate(program.parameters)]
-        begin = [s for step in program.steps if isinstance(step, Newton) for s in step.start]
+        begin = [s for step in self.newtons for s in step.start]
         for k, (x, value) in enumerate(zip(program.newton_unknowns, begin, strict=True)):
             expressions[f"start_{k}_"] = value
             lines += [
@@ -87,7 +105,7 @@ class _Rows:
         if program.inner_nodes:
             lines += self.from_coarse(first_starts)
         else:
-            lines.append(self.call("fine", first_starts, "x", "state", "0.0"))
+            lines.append(self.call("fine", first_starts, "x", "state"))
         if len(self.levels) == 1:
             lines += self.rounding_only()
         else:
@@ -100,9 +118,14 @@ class _Rows:
             "for k in range(3):",
             "    info[i, k] = state[k]",
         ]
-        head = [f"x = array({n})", "state = array(3)"]
+        head = [f"x = array({n})", "state = array(3)", f"rounding = array({n})"]
         if len(self.levels) > 1:
-            head += [f"y = array({n})", f"z = array({n})", "unused = array(3)"]
+            head += [f"y = array({n})", f"z = array({n})"]
+        if u or len(self.levels) > 1:
+            head.append("unused = array(3)")
+        if u:
+            head += [f"{name} = array({u * u})" for name in ("inverse", "unused_inverse")]
+            head += [f"{name} = array({n})" for name in ("probe", "moved")]
         body = [
             "# The rows of one solution; a view of `results` for each solve would cost a counted",
             "# reference.",
@@ -134,15 +157,23 @@ class _Rows:
             found[f"data_{data.name}"] = (f"weight_{data.name}", *map(str, data.columns))
         return found
 
-    def call(self, level: str, starts: list[str], out: str, state: str, rough: str) -> str:
+    def call(
+        self, level: str, starts: list[str], out: str, state: str, rough: str = "0.0", held: int = 0
+    ) -> str:
         program = self.program
+        newton: list[list[str]] = [[], []]
+        if self.unknowns:
+            # Moved unknowns have no inverse of their own.
+            newton = [["inverse" if out == self.base else "unused_inverse"], [str(held)]]
         arguments = [
             *map(str, program.parameters),
             *(a.name for a in self.arrays[level]),
             *starts,
             out,
             state,
+            *newton[0],
             rough,
+            *newton[1],
         ]
         if program.has_panels:
             arguments.append(f"{level}_reach")
@@ -154,7 +185,9 @@ class _Rows:
             for u in self.program.newton_unknowns
         ]
         medium = self.call("medium", restarts, "y", "unused", "1e-3")
-        coarse = self.call("coarse", restarts, "z", "unused", "1e-3")
+        # Equations that follow from others have to be solved like these when they are moved.
+        rough = "1e-3" if len(self.newtons) < 2 else "0.0"
+        coarse = self.call("coarse", restarts, "z", "unused", rough)
         if self.program.inner_nodes:
             lines = [
                 "if not comparable:",
@@ -201,31 +234,31 @@ class _Rows:
             "if not (measurable and gain < 1.0):",
             "    gain = 1.0",
             *self.least_gain(),
+            *self.rounding("measurable"),
             f"for k in range({n}):",
-            "    size = abs(x[k])",
             "    results[i, k] = x[k]",
             "    # A value that crosses zero is measured against its neighbours' error too.",
-            "    errors[i, k] = gain * max(abs(x[k] - y[k]), 0.1 * last * size) + state[2] * size",
+            "    errors[i, k] = gain * max(abs(x[k] - y[k]), 0.1 * last * abs(x[k])) + rounding[k]",
             "    if not (comparable and errors[i, k] < inf):",
             "        errors[i, k] = inf",
             *self.cancellation(),
         ]
-        return lines + self.absolute_rounding()
+        return lines
 
     def from_coarse(self, first_starts: list[str]) -> list[str]:
         """Begin each rule where Newton's method ends on the coarser one: fine grids are slow."""
         lines = [f"near_{x} = start_{x}" for x in self.program.newton_unknowns]
         near = [f"near_{x}" for x in self.program.newton_unknowns]
         for level, out, known in (("coarse", "z", "measurable"), ("medium", "y", "comparable")):
-            lines.append(self.call(level, near, out, "unused", "0.0"))
+            lines.append(self.call(level, near, out, "unused"))
             lines.append(f"{known} = unused[0] >= 0.0")
             for x, place in self.unknown_outputs():
                 lines += [
                     f"if {known} and abs({out}[{place}]) < inf:",
                     f"    near_{x} = real({out}[{place}])",
                 ]
-        again = self.call("fine", first_starts, "x", "state", "0.0")
-        lines.append(self.call("fine", near, "x", "state", "0.0"))
+        again = self.call("fine", first_starts, "x", "state")
+        lines.append(self.call("fine", near, "x", "state"))
         return [*lines, "if not state[0] >= 0.0:", f"    {again}"]
 
     def unknown_outputs(self) -> list[tuple[str, int]]:
@@ -243,39 +276,31 @@ class _Rows:
             f"    gain = max(gain, exp({GRID_POWER} * log(last)))",
         ]
 
-    def derived(self) -> list[int]:
-        """Outputs that follow from the solution, of whose terms no sum of sizes is known."""
-        scales = {*map(str, self.program.magnitudes), *map(str, self.program.magnitudes.values())}
-        known = scales | {*map(str, self.program.newton_unknowns)}
-        return [k for k, name in enumerate(self.outputs) if name not in known]
-
     def cancellation(self) -> list[str]:
         lines = [
             "# What cancels in outputs that follow from others is not known; two rules differ by",
             "# that rounding, too. Where a third one differs as little, rounding is all there is:",
             "# then the margin is larger. Nor is it known how much rounding of the unknowns grows.",
         ]
-        for k in self.derived():
+        for k in derived_outputs(self.program):
             lines += [
                 f"if errors[i, {k}] < inf:",
                 f"    step = abs(x[{k}] - y[{k}])",
                 f"    last = abs(y[{k}] - z[{k}])",
-                f"    if last <= 30.0 * max(step, state[2] * abs(x[{k}])):",
+                f"    if last <= 30.0 * max(step, rounding[{k}] / {GROWTH + 1}):",
                 "        step = 4.0 * max(step, last)",
-                f"    errors[i, {k}] += 2.0 * step + {GROWTH} * state[2] * abs(x[{k}])",
+                f"    errors[i, {k}] += 2.0 * step",
             ]
         return lines if len(lines) > 3 else []
 
     def rounding_only(self) -> list[str]:
-        n = len(self.outputs)
         return [
-            f"for k in range({n}):",
+            *self.rounding("state[0] >= 0.0"),
+            f"for k in range({len(self.outputs)}):",
             "    results[i, k] = x[k]",
-            "    errors[i, k] = state[2] * abs(x[k])",
+            "    errors[i, k] = rounding[k]",
             "    if not (state[0] >= 0.0 and errors[i, k] < inf):",
             "        errors[i, k] = inf",
-            *(f"errors[i, {k}] += {GROWTH} * state[2] * abs(x[{k}])" for k in self.derived()),
-            *self.absolute_rounding(),
         ]
 
     def measured(self) -> list[tuple[int, str]]:
@@ -294,33 +319,96 @@ class _Rows:
         # Where nothing has a size of its own, the first output has to do.
         return found or [(0, "abs(x[0])")]
 
-    def absolute_rounding(self) -> list[str]:
-        program, lines = self.program, []
-        plain = [
-            str(x)
-            for step in program.steps
-            if isinstance(step, Newton)
-            for x, log in zip(step.unknowns, step.logarithmic, strict=True)
-            if not log
+    def rounding(self, solved: str) -> list[str]:
+        """Return lines that estimate the rounding of every output.
+
+        `solved` tells whether there is a solution on the rule where unknowns are moved.
+        """
+        program = self.program
+        derived = set(derived_outputs(program))
+        sizes = {
+            self.outputs.index(str(x)): self.outputs.index(str(size))
+            for x, size in program.magnitudes.items()
+        }
+        plain = {str(x) for newton in self.newtons for x in _plain_unknowns(newton)}
+        lines = []
+        if self.unknowns:
+            lines.append("# As much as the worst determined unknown, or one that may vanish.")
+        for k, x in enumerate(self.outputs):
+            if not self.unknowns:
+                continue
+            size = f"max(abs(x[{k}]), x[{sizes[k]}])" if k in sizes else f"abs(x[{k}])"
+            margin = f"{GROWTH + 1} * " if k in derived else ""
+            vanishing = "state[2] * " + ("(1.0 + state[2])" if x in plain else "state[2]")
+            term = f"{margin}state[2] * {size}" + (f" + {vanishing}" if plain else "")
+            lines.append(f"rounding[{k}] = {term}")
+        if set(self.unknowns) <= set(self.outputs):
+            lines += self.movements(solved, plain)
+        own = f"{4 * OWN_ROUNDING} * unit"
+        for k in range(len(self.outputs)):
+            # Nothing tells how much the terms of outputs that follow from others cancel.
+            margin = f"{GROWTH + 1} * " if k in derived else ""
+            terms = f" + {SUM_ROUNDING} * x[{sizes[k]}]" if k in sizes else ""
+            operator = "+=" if self.unknowns else "="
+            lines.append(f"rounding[{k}] {operator} {margin}{own} * abs(x[{k}]){terms}")
+        return [*lines, "state[2] = rounding[0] / (1.0 if x[0] == 0.0 else abs(x[0]))"]
+
+    def movements(self, solved: str, plain: set[str]) -> list[str]:
+        """Return lines that set `rounding` to what rounding of the equations does to outputs.
+
+        An equation that is wrong by a little moves the unknowns along a column of the inverse
+        Jacobian; how far the outputs then move is seen there. So outputs that hardly depend on a
+        combination of unknowns do not get the error of the worst determined one. Where none is
+        determined badly, that is not worth the time.
+        """
+        if not self.unknowns:
+            return []
+        n, total = len(self.outputs), len(self.unknowns)
+        least = 4 * (OWN_ROUNDING + EQUATION_ROUNDING * WELL_DETERMINED)
+        place = {u: self.outputs.index(u) for u in self.unknowns}
+        near = [f"near_{u}" for u in place]
+        lines = [
+            f"shift = max({4 * EQUATION_ROUNDING} * unit, state[1])",
+            f"for k in range({n}):",
+            "    moved[k] = 0.0",
         ]
-        if plain:
+        first = 0
+        for held, newton in enumerate(self.newtons, start=1):
+            inside = [str(u) for u in newton.unknowns]
+            largest, moves = [], [f"near_{u} = real({self.base}[{k}])" for u, k in place.items()]
+            for i, u in enumerate(inside, start=first):
+                entry, value = f"inverse[{total * i} + j]", f"real({self.base}[{place[u]}])"
+                size, unit = (f" / (1.0 + abs({value}))", "") if u in plain else ("", f"{value} * ")
+                largest.append(f"size = max(size, abs({entry}){size})")
+                moves.append(f"near_{u} -= {unit}scale * {entry}")
+            solve = self.call(self.probed, near, "probe", "unused", held=held)
             lines += [
-                "# Unknowns that may vanish have an absolute error, and so have their squares.",
-                f"for k in range({len(self.outputs)}):",
-                "    errors[i, k] += state[2] * state[2]",
+                f"for j in range({first}, {first + len(inside)}):",
+                "    size = 1e-300",
+                *(f"    {line}" for line in largest),
+                f"    scale = max({PROBE} / size, shift)",
+                "    share = shift / scale",
+                "    unused[0] = -1.0",
+                "    with attempt():",
+                *(f"        {line}" for line in (*moves, solve)),
+                "    responds = responds and unused[0] >= 0.0",
+                f"    for k in range({n}):",
+                f"        moved[k] += share * abs(probe[k] - {self.base}[k])",
             ]
-            lines += [
-                f"errors[i, {self.outputs.index(x)}] += state[2]"
-                for x in plain
-                if x in self.outputs
-            ]
-        for x, size in program.magnitudes.items():
-            k = self.outputs.index(str(x))
-            rounding = f"{_SUM_ROUNDING} * x[{self.outputs.index(str(size))}]"
-            lines.append(f"errors[i, {k}] += {rounding}")
-            if k == 0:
-                lines.append(f"state[2] += {rounding} / (abs(x[0]) + 1e-300)")
-        return lines
+            first += len(inside)
+        return [
+            f"responds = {solved} and state[2] > {least} * unit",
+            "if responds:",
+            *(f"    {line}" for line in lines),
+            f"    for k in range({n}):",
+            "        if responds and moved[k] < inf:",
+            "            rounding[k] = moved[k]",
+        ]
+
+
+def _plain_unknowns(newton: Newton) -> list[sp.Symbol]:
+    """Unknowns that are coordinates themselves, so that they may vanish."""
+    return [x for x, log in zip(newton.unknowns, newton.logarithmic, strict=True) if not log]
 
 
 def _group(arrays: list[Parameter], first: str) -> list[Parameter]:

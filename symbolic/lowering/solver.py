@@ -18,10 +18,10 @@ from ..printing.spellings import MpmathLanguage, NumbaLanguage, PythonLanguage, 
 from .driver import array_driver
 from .fuse import FreshSymbols
 from .lazy_cases import Line, with_branches
-from .newton import INVERSE_NORM, SOLVE_DENSE, newton_lines, root_function, solve_lines
+from .newton import INVERT, SOLVE_DENSE, Place, newton_lines, root_function, solve_lines
 from .program import Assign, Data, LinearSolve, Newton, NodeLoop, Panels, Program, Step
 from .renaming import safe_program
-from .rows import LEVELS, rows_function
+from .rows import EQUATION_ROUNDING, LEVELS, OWN_ROUNDING, rows_function
 
 # Names that the bodies below use.
 RESERVED = frozenset(
@@ -31,8 +31,8 @@ RESERVED = frozenset(
     step comparable measurable accepted moves halvings rescues usable begun panel_weight panel_node
     real_only node_before
     reach piece left width mass density_scale starts stop first_point last_point largest
-    share
-    solve solve_rows solve_batch solve_dense inverse_norm solve_point solve_many array attempt real
+    share inverse unused_inverse held probe moved rounding shift responds
+    solve solve_rows solve_batch solve_dense invert solve_point solve_many array attempt real
     inf nan tolerance stalled unit abs min max exp log sqrt isfinite len range float
     """.split()
 )
@@ -53,7 +53,7 @@ def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Fu
     Returns
     -------
     tuple of Function
-        ``solve_dense`` where a system of more than two equations is solved, ``inverse_norm`` where
+        ``solve_dense`` where a system of more than two equations is solved, ``invert`` where
         Newton's method does, the roots of the program, ``solve`` at one set of parameters on one
         set of arrays, and ``solve_rows`` for rows of parameters with an estimate of the errors.
 
@@ -76,7 +76,7 @@ def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Fu
     if any(isinstance(s, LinearSolve | Newton) and len(s.unknowns) > 2 for s in program.steps):
         helpers.append(SOLVE_DENSE)
     if any(isinstance(s, Newton) and len(s.unknowns) > 2 for s in program.steps):
-        helpers.append(INVERSE_NORM)
+        helpers.append(INVERT)
     for root in program.roots:
         helpers.append(root_function(root, tuple(helpers), taken))
     solve = _Solve(program, tuple(helpers)).function()
@@ -136,18 +136,23 @@ class _Solve:
         tail += [
             "info[0] = iterations if converged else -iterations",
             "info[1] = residual",
-            "# A relative error eps of the equations moves the solution by about this much; eps is",
-            "# four units in the last place, because tables of polynomials of degree 8 cancel.",
-            "info[2] = 4 * unit * (8 + 16 * amplification)",
+            "# A relative error eps of the equations moves no unknown by more than about this; eps",
+            "# is four units in the last place, because tables of polynomials of degree 8 cancel.",
+            f"info[2] = 4 * unit * ({OWN_ROUNDING} + {EQUATION_ROUNDING} * amplification)",
         ]
         reach = [Parameter("reach", default=REACH)] if program.has_panels else []
+        newton = bool(program.newton_unknowns)
+        inverse = [Parameter("inverse", Kind.OUTPUT)] if newton else []
+        held = [Parameter("held", Kind.WHOLE, default=0)] if newton else []
         parameters = (
             *(Parameter(str(p)) for p in program.parameters),
             *array_parameters(program),
             *(Parameter(f"start_{x}") for x in program.newton_unknowns),
             Parameter("out", Kind.OUTPUT),
             Parameter("info", Kind.OUTPUT),
+            *inverse,
             Parameter("rough", default=0.0),
+            *held,
             *reach,
         )
         documentation = (
@@ -155,6 +160,12 @@ class _Solve:
             "Newton's method stops early where the residual has fallen to `rough` times its first\n"
             "value: enough for the difference of two rules, started at the solution of one."
         )
+        if newton:
+            documentation += (
+                "\nThe first `held` Newton steps stay at their first values, where all is\n"
+                "evaluated once. If none does, `inverse` receives the inverse Jacobians, blocks\n"
+                "of a matrix with a row for each unknown of Newton's method, row after row."
+            )
         return Function(
             "solve",
             parameters,
@@ -181,11 +192,18 @@ class _Solve:
         if isinstance(step, LinearSolve):
             return self.linear(step)
         inside = [line for body in step.body for line in self.step(body)]
-        lines = newton_lines(step, inside, self.arrays)
+        lines = newton_lines(step, inside, self.place(step), self.arrays)
         if step.safeguarded:
             # The first evaluation may fail before it has come to what is read afterwards.
             lines = [*(f"{x} = nan" for x in self.left_by(step)), *lines]
         return lines
+
+    def place(self, newton: Newton) -> Place:
+        """Return where a step of Newton's method stands among all of them."""
+        steps = [s for s in self.program.steps if isinstance(s, Newton)]
+        number = next(k for k, s in enumerate(steps) if s is newton)
+        first = sum(len(s.unknowns) for s in steps[:number])
+        return Place(number + 1, first, len(self.program.newton_unknowns))
 
     def left_by(self, newton: Newton) -> list[sp.Symbol]:
         """Return what an iteration computes and something after it reads."""

@@ -7,8 +7,8 @@ once. Elementary functions are polynomials and quotients without branches: both 
 computed and one is selected, so loops stay vectorisable.
 
 Sources of coefficients: exp is its Taylor polynomial of degree 13 at \|r\| ≤ log(2)/2, and
-log(1 + t) the series of 2 artanh(t/(2 + t)). erf up to 0.84375: K. C. Ng, s_erf.c (Sun
-Microsystems, 1993); beyond, Cody's erfcx (:mod:`.scalar_helpers`). sin and cos at \|r\| ≤ π/4, and
+log(1 + t) the series of 2 artanh(t/(2 + t)). erf up to 0.84375: K. C. Ng, s_erf.c and e_asin.c
+(Sun Microsystems, 1993); beyond, Cody's erfcx (:mod:`.scalar_helpers`). sin and cos at \|r\| ≤ π/4, and
 tanh up to 0.625: S. L. Moshier, Cephes Mathematical Library, release 2.8 (2000). Tests compare all
 with mpmath: no error exceeds two units in the last place. sin and tanh of -0 are 0.
 """
@@ -42,6 +42,15 @@ _TANH_NUMERATOR = (
 _TANH_DENOMINATOR = (
     1.0, 1.12811678491632931402e02, 2.23548839060100448583e03, 4.84406305325125486048e03,
 )  # fmt: skip
+# Of (asin(x)/x - 1)/x², in x² up to 1/4.
+_ARCSINE_NUMERATOR = (
+    3.47933107596021167570e-05, 7.91534994289814532176e-04, -4.00555345006794114027e-02,
+    2.01212532134862925881e-01, -3.25565818622400915405e-01, 1.66666666666666657415e-01,
+)  # fmt: skip
+_ARCSINE_DENOMINATOR = (
+    7.70381505559019352791e-02, -6.88283971605453293030e-01, 2.02094576023350569471e+00,
+    -2.40339491173441421878e+00, 1.0,
+)  # fmt: skip
 # Of (sin(r) - r)/r³ and (cos(r) - 1 + r²/2)/r⁴ in r².
 _SINE = (
     1.58962301576546568060e-10, -2.50507477628578072866e-08, 2.75573136213857245213e-06,
@@ -60,9 +69,8 @@ HALF_PI_PARTS = (1.5707963267923333, 2.5633441515839558e-12, 1.0562999066987428e
 LARGEST_ANGLE = 1e5
 """Beyond it, sin and cos are those of the C library, one number at a time."""
 
-_HEADER = '''"""Values and slopes of a function at every entry of an array."""
-
-import math
+_ABOUT = '"""Values and slopes of a function at every entry of an array."""\n\n'
+HEADER = """import math
 
 import numpy as np
 from numba import njit, types
@@ -88,7 +96,10 @@ def number_of(typing_context, bits):
     return types.float64(types.int64), code
 
 
-'''
+"""
+
+INLINE = "@njit(**_INLINED)\n"
+"""What stands before helpers of a module that begins with :data:`HEADER`."""
 
 # 1.5 * 2**52: what is added to it is rounded to an integer, which its last bits hold.
 _ROUNDING = "6755399441055744.0"
@@ -131,6 +142,18 @@ _HELPERS: Mapping[str, str] = {
     far = 1.0 - fn_exp(-y) * ratio
     far = -far if x < 0.0 else far
     return close if near else far
+""",
+    "fn_asin": f"""def fn_asin(x):
+    size = abs(x)
+    near = size < 0.5
+    # asin(x) = pi/2 - 2 asin(sqrt((1 - x)/2)); beyond 1 the root is not a number
+    y = x * x if near else 0.5 * (1.0 - size)
+    a = size if near else math.sqrt(y)
+    value = a + a * (y * {horner(_ARCSINE_NUMERATOR, "y")} / {horner(_ARCSINE_DENOMINATOR, "y")})
+    # the rest of pi/2 beyond its double
+    far = 1.5707963267948966 - (2.0 * value - 6.123233995736766e-17)
+    value = value if near else far
+    return -value if x < 0.0 else value
 """,
     "fn_tanh": f"""def fn_tanh(x):
     size = abs(x)
@@ -184,7 +207,7 @@ _HELPERS: Mapping[str, str] = {
 }
 
 _CALLED: Mapping[str, str] = {
-    **{name: f"fn_{name}" for name in ("exp", "erf", "tanh", "sin", "cos")},
+    **{name: f"fn_{name}" for name in ("exp", "erf", "asin", "tanh", "sin", "cos")},
     **{name: f"fn_{name}" for name in ("relu", "sigmoid", "softplus", "sech", "sign")},
     "Heaviside": "fn_step",
     "Max": "fn_max",
@@ -256,13 +279,13 @@ def array_kernel(value: sp.Expr, slope: sp.Expr | None, variable: sp.Symbol) -> 
     limited = any(e.has(*_WAVES) for e in expressions)
     if limited:
         entries.append(function_text("far_entry", formula, _FarPrinter(), names))
-    text = "\n\n".join(f"@njit(**_INLINED)\n{entry}" for entry in entries)
-    helpers = helper_definitions(printer, text, "@njit(**_INLINED)\n")
+    text = "\n\n".join(f"{INLINE}{entry}" for entry in entries)
+    helpers = helper_definitions(printer, text, INLINE)
     loops = [_loop("values", {"out": 0}, limited)]
     if slope is not None:
         loops.append(_loop("slopes", {"out": 1}, limited))
         loops.append(_loop("values_and_slopes", {"out": 0, "slopes": 1}, limited))
-    return _HEADER + "\n\n".join([*([helpers] if helpers else []), text, *loops])
+    return _ABOUT + HEADER + "\n\n".join([*([helpers] if helpers else []), text, *loops])
 
 
 def _loop(name: str, outputs: Mapping[str, int], limited: bool) -> str:

@@ -59,6 +59,7 @@ class Kind(Enum):
     OUTPUT = "array that is written"
     TABLE = "array of rows that is read"
     OUTPUT_TABLE = "array of rows that is written"
+    INDICES = "array of rows of integers that is read"
     RULES = "quadrature rules of a kernel, which its own functions make and read"
 
 
@@ -173,6 +174,9 @@ def _kind(value: ast.expr, known: Mapping[str, Kind], calls: Mapping[str, Kind |
     if isinstance(value, ast.BinOp) and not isinstance(value.op, ast.Div):
         kinds = {_kind(value.left, known, calls), _kind(value.right, known, calls)}
         return Kind.WHOLE if kinds == {Kind.WHOLE} else Kind.REAL
+    if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name):
+        indices = known.get(value.value.id) is Kind.INDICES
+        return Kind.WHOLE if indices else Kind.REAL
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
         if value.func.id in ("len", "ceil", "whole"):
             return Kind.WHOLE

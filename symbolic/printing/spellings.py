@@ -45,6 +45,7 @@ _TYPES = {
     Kind.OUTPUT: "double *",
     Kind.TABLE: "const double *",
     Kind.OUTPUT_TABLE: "double *",
+    Kind.INDICES: "const ptrdiff_t *",
     Kind.RULES: "rule_set *",
 }
 

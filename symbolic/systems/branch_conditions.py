@@ -32,7 +32,8 @@ import sympy as sp
 
 from ...errors import ParameterError, StructureError
 from ..gaussian.expectation import GaussianExpectation
-from ..gaussian.integration_by_parts import linear_by_parts, reduced, smooth_partial
+from ..gaussian.integration_by_parts import linear_by_parts, reduced
+from ..gaussian.stein_lemma import smooth_partial
 from .equations import Equation, stationarity
 from .saddle_point import SaddlePointSystem
 from .sensitivities import derivative_name, with_derivatives_along, with_sensitivities
@@ -71,10 +72,10 @@ class OpenSystem:
     def core(self) -> tuple[Equation, ...]:
         """The equations that Newton's method solves, of all blocks."""
         blocks = (block for block in self.system.structure.blocks if not block.linear)
-        found = [e for block in blocks for c in block.components for e in c.core]
-        known = {e.unknown for e in found}
-        found += [e for e in self.system.equations if e.unknown in {*self.kept} - known]
-        return tuple(found)
+        result = [e for block in blocks for c in block.components for e in c.core]
+        known = {e.unknown for e in result}
+        result += [e for e in self.system.equations if e.unknown in {*self.kept} - known]
+        return tuple(result)
 
     @property
     def unknowns(self) -> tuple[sp.Symbol, ...]:
@@ -137,10 +138,12 @@ class OpenSystem:
         regular there.
         """
         system = self.opened({}, whole=False)
-        own = set(system.unknowns)
-        found = with_sensitivities(system, (*self.unknowns, *parameters), ())
-        equations = tuple(e if e.unknown in own else self._regular(e) for e in found.equations)
-        return replace(found, equations=equations)
+        unknowns = set(system.unknowns)
+        result = with_sensitivities(system, (*self.unknowns, *parameters), ())
+        equations = tuple(
+            e if e.unknown in unknowns else self._regular(e) for e in result.equations
+        )
+        return replace(result, equations=equations)
 
     def _regular(self, e: Equation) -> Equation:
         """Return a derivative without factors z/√x of an unknown x, which vanish by parts."""
@@ -150,12 +153,12 @@ class OpenSystem:
         return Equation(e.unknown, value, e.unknown - value)
 
     def _without_roots(self, value: sp.Expr) -> sp.Expr:
-        found = reduced(value)
-        if self._divides(found):
+        result = reduced(value)
+        if self._divides(result):
             # Too long a sum for `reduced`, or one that holds inner expectations: what is left of
             # the chain rule, term by term.
-            found = sp.bottom_up(found, self._term_by_term)
-        return found
+            result = sp.bottom_up(result, self._term_by_term)
+        return result
 
     def _term_by_term(self, node: sp.Expr) -> sp.Expr:
         if isinstance(node, GaussianExpectation) and self._divides(node):
@@ -188,14 +191,14 @@ class OpenSystem:
             raise ParameterError(f"{self.system.name} was not made from a free energy")
         gradient = stationarity(free_energy)
         variables = [x for x in free_energy.variables if x in gradient]
-        found = {
+        result = {
             hessian_name(i, j): smooth_partial(gradient[x], y)
             for i, x in enumerate(variables)
             for j, y in enumerate(variables[: i + 1])
         }
         return {
             name: self._without_roots(value) if self._divides(value) else value
-            for name, value in found.items()
+            for name, value in result.items()
         }
 
     @property
@@ -229,9 +232,9 @@ class OpenSystem:
             sp.Add(*(jacobian[i][j] * w for j, w in zip(places, vector, strict=True)))
             for i in places
         ]
-        found = self._closed("boundary", control, [*self.core, *rest], vector, fixed, conditions)
-        free = {x: domain for x, domain in found.domains.items() if x not in zeros}
-        return replace(found, equations=tuple(_at_zeros(found.equations, zeros)), domains=free)
+        result = self._closed("boundary", control, [*self.core, *rest], vector, fixed, conditions)
+        free = {x: domain for x, domain in result.domains.items() if x not in zeros}
+        return replace(result, equations=tuple(_at_zeros(result.equations, zeros)), domains=free)
 
     def _bent_boundary(
         self, control: sp.Symbol, zeros: Sequence[sp.Symbol], fixed: int
@@ -242,7 +245,7 @@ class OpenSystem:
         vanish: what is linear and quadratic in ε are further unknowns.
         """
         (zero,) = zeros
-        found = self._boundary(control, zeros, fixed)
+        result = self._boundary(control, zeros, fixed)
         names = self.system.identifiers
         others = [x for x in self.unknowns if x != zero]
         linear = {x: self._new(f"linear_{names[x]}") for x in others}
@@ -250,16 +253,16 @@ class OpenSystem:
         rates = {zero: sp.S.One, **linear, **{linear[x]: quadratic[x] for x in others}}
         system = self.opened({}, whole=False)
         along = with_derivatives_along(system, rates, (), order=3)
-        own = set(system.unknowns)
-        regular = tuple(e if e.unknown in own else self._regular(e) for e in along.equations)
+        unknowns = set(system.unknowns)
+        regular = tuple(e if e.unknown in unknowns else self._regular(e) for e in along.equations)
         along = replace(along, equations=regular)
         values, helpers = self._derivatives(
             along, [[derivative_name(r.name, *"t" * k) for k in (1, 2, 3)] for r in self.residuals]
         )
         slopes = dict(zip(self.unknowns, values, strict=True))
-        known = {e.unknown for e in found.equations}
+        known = {e.unknown for e in result.equations}
         equations = [
-            *found.equations,
+            *result.equations,
             *(e for e in helpers if e.unknown not in known),
             *(Equation(linear[x], None, slopes[x][0]) for x in others),
             *(Equation(quadratic[x], None, slopes[x][1]) for x in others),
@@ -277,10 +280,10 @@ class OpenSystem:
             if e.value is not None and not e.value.free_symbols & set(zeros)
         }
         return replace(
-            found,
+            result,
             equations=tuple(equations),
-            outputs={**found.outputs, **outputs},
-            identifiers={**found.identifiers, **fresh},
+            outputs={**result.outputs, **outputs},
+            identifiers={**result.identifiers, **fresh},
         )
 
     def _fold(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
@@ -326,23 +329,23 @@ class OpenSystem:
         own = _at_zeros(self.system.equations, zeros)
         condition = Equation(control, None, free_energy - free_energy.xreplace(other))
         equations = [*own, *copies, condition]
-        found = self._with_control("coexistence", control, equations, names)
+        result = self._with_control("coexistence", control, equations, names)
         # What vanishes is at an end of its domain.
-        free = {x: domain for x, domain in found.domains.items() if x not in set(zeros)}
-        return replace(found, domains=free)
+        free = {x: domain for x, domain in result.domains.items() if x not in set(zeros)}
+        return replace(result, domains=free)
 
     def _jacobian(
         self, parameters: tuple[sp.Symbol, ...]
     ) -> tuple[list[list[sp.Expr]], list[Equation]]:
         """Return derivatives of residuals as expressions, and the equations of what they hold."""
         labels = [self.system.identifiers[x] for x in (*self.unknowns, *parameters)]
-        found, helpers = self._derivatives(
+        result, helpers = self._derivatives(
             self.linearised(parameters),
             [[derivative_name(r.name, label) for label in labels] for r in self.residuals],
         )
         core = set(self.unknowns)
         rest = [e for e in self.system.equations if e.unknown not in core]
-        return found, [*rest, *helpers]
+        return result, [*rest, *helpers]
 
     def _derivatives(
         self, derived: SaddlePointSystem, names: Sequence[Sequence[str]]
@@ -351,13 +354,13 @@ class OpenSystem:
         by_name = {derived.identifiers[e.unknown]: e for e in derived.equations}
         entries = [[by_name.get(name) for name in row] for row in names]
         # Derivatives of explicit residuals are explicit.
-        found: list[list[sp.Expr]] = [
+        result: list[list[sp.Expr]] = [
             [sp.S.Zero if e is None else e.unknown - e.residual for e in row] for row in entries
         ]
         mine = {*self.system.unknowns, *self.residuals}
         mine |= {e.unknown for row in entries for e in row if e is not None}
         helpers = [e for e in derived.equations if e.unknown not in mine]
-        needed = _reached(helpers, (a for row in found for a in row))
+        needed = _reached(helpers, (a for row in result for a in row))
         helpers = [e for e in helpers if e.unknown in needed]
         # Other names than those of derivatives, which these equations may be given, too.
         fresh = {
@@ -372,7 +375,7 @@ class OpenSystem:
             )
             for e in helpers
         ]
-        return [[a.xreplace(fresh) for a in row] for row in found], helpers
+        return [[a.xreplace(fresh) for a in row] for row in result], helpers
 
     def _vector(self, kind: str, fixed: int, names: Sequence[str]) -> list[sp.Expr]:
         """Return a null vector in new symbols, one component set to one."""
@@ -490,11 +493,11 @@ def split(node: GaussianExpectation) -> sp.Expr:
     >>> split(GaussianExpectation((a - z * s) * sp.exp(s * z), s))
     a*E_s[exp(s*z)] - z*E_s[s*exp(s*z)]
     """
-    found = []
+    result = []
     for term in sp.Add.make_args(sp.expand_mul(node.integrand, deep=False)):
         outside, inside = term.as_independent(node.variable, as_Add=False)
-        found.append(outside * GaussianExpectation(inside, node.variable))
-    return sp.Add(*found)
+        result.append(outside * GaussianExpectation(inside, node.variable))
+    return sp.Add(*result)
 
 
 def _at_zeros(equations: Iterable[Equation], zeros: Iterable[sp.Symbol]) -> list[Equation]:
@@ -504,11 +507,11 @@ def _at_zeros(equations: Iterable[Equation], zeros: Iterable[sp.Symbol]) -> list
     parameter is 0/0 where p is zero all along.
     """
     gone = dict.fromkeys(zeros, sp.S.Zero)
-    found = list(equations)
+    result = list(equations)
     while True:
         follow = [
             e.unknown
-            for e in found
+            for e in result
             if e.unknown not in gone and e.value is not None and e.value.xreplace(gone) == 0
         ]
         if not follow:
@@ -519,22 +522,22 @@ def _at_zeros(equations: Iterable[Equation], zeros: Iterable[sp.Symbol]) -> list
         value = expr.xreplace(gone)
         return expr if value.has(sp.nan, sp.zoo, sp.oo) else value
 
-    for k, e in enumerate(found):
+    for k, e in enumerate(result):
         if e.unknown in gone:
-            found[k] = Equation(e.unknown, sp.S.Zero, e.unknown)
+            result[k] = Equation(e.unknown, sp.S.Zero, e.unknown)
         else:
             value = None if e.value is None else at(e.value)
-            found[k] = Equation(e.unknown, value, at(e.residual))
-    return found
+            result[k] = Equation(e.unknown, value, at(e.residual))
+    return result
 
 
 def _reached(equations: Iterable[Equation], wanted: Iterable[sp.Expr]) -> set[sp.Symbol]:
     """Return the unknowns of explicit equations that expressions need."""
     by_unknown = {e.unknown: e for e in equations}
-    found: set[sp.Symbol] = set()
+    result: set[sp.Symbol] = set()
     waiting = set().union(*(x.free_symbols for x in wanted)) & set(by_unknown)
     while waiting:
         x = waiting.pop()
-        found.add(x)
-        waiting |= (by_unknown[x].residual.free_symbols & set(by_unknown)) - found
-    return found
+        result.add(x)
+        waiting |= (by_unknown[x].residual.free_symbols & set(by_unknown)) - result
+    return result

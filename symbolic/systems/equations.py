@@ -1,13 +1,9 @@
-"""From a free energy to its saddle-point equations.
+"""From a free energy to its saddle-point equations, and the order in which they are solved.
 
 A replica (or leave-one-out) computation ends in a free energy: one scalar expression in order
-parameters and their conjugates. Its stationarity conditions are the saddle-point equations.
-:func:`stationarity` differentiates it, :func:`saddle_point_equations` solves each condition for the
-variable that it determines, and :func:`block_structure` finds out in which order they are solved.
-
-In which order a system of equations is solved, and which parts of it are linear.
-
-The dependency graph has the unknowns as its nodes; its strongly connected components, in
+parameters and their conjugates. :func:`stationarity` differentiates it,
+:func:`saddle_point_equations` solves each condition for the variable that it determines, and
+:func:`block_structure` orders them: the strongly connected components of the dependency graph, in
 topological order, are the smallest systems that can be solved one after the other. Inside a
 component, explicit unknowns are eliminated until a small core is left. Neighbouring components
 that are jointly linear form one block, because one pass over the quadrature nodes serves them.
@@ -157,10 +153,10 @@ def stationarity(free_energy: FreeEnergy) -> dict[sp.Symbol, sp.Expr]:
     energy does not depend is left out: nothing determines it.
     """
     expression = jumps_as_steps(with_cosh(free_energy.expression))
-    found = {
+    result = {
         x: reduced(integrate_deltas(expression.diff(x)), expression) for x in free_energy.variables
     }
-    return {x: derivative for x, derivative in found.items() if derivative != 0}
+    return {x: derivative for x, derivative in result.items() if derivative != 0}
 
 
 def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
@@ -206,7 +202,7 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
     by_unknown = {x: origin for origin, x in matching.items()}
     # Without a perfect matching the equations determine nothing; the check of systems says why.
     rest = iter([o for o in conditions if o not in matching])
-    found = []
+    result = []
     for x in free_energy.variables:
         if x not in unknowns:
             continue
@@ -214,8 +210,8 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
         equation = _solved_for(x, conditions[origin], unknowns)
         if equation.value is None and origin == x and not free_energy.conjugates:
             equation = _as_map(equation) or equation
-        found.append(equation)
-    return tuple(found)
+        result.append(equation)
+    return tuple(result)
 
 
 def matched(equations: Sequence[Equation]) -> tuple[Equation, ...]:
@@ -239,9 +235,9 @@ def matched(equations: Sequence[Equation]) -> tuple[Equation, ...]:
         return tuple(equations)
     by_unknown = {x: conditions[origin] for origin, x in matching.items()}
     return tuple(
-        found
-        if (found := by_unknown[e.unknown]).unknown == e.unknown
-        else _solved_for(e.unknown, found.residual, unknowns)
+        result
+        if (result := by_unknown[e.unknown]).unknown == e.unknown
+        else _solved_for(e.unknown, result.residual, unknowns)
         for e in equations
     )
 
@@ -269,12 +265,12 @@ def _as_map(equation: Equation) -> Equation | None:
     term in x alone is algebraic, those of f are averages or other functions.
     """
     x = equation.unknown
-    own: list[sp.Expr] = []
+    algebraic_terms: list[sp.Expr] = []
     others: list[sp.Expr] = []
     for term in sp.Add.make_args(sp.expand_mul(equation.residual, deep=False)):
         algebraic = term.is_rational_function(x) and not term.has(Average)
-        (own if algebraic else others).append(term)
-    total = sp.factor(sp.Add(*own))
+        (algebraic_terms if algebraic else others).append(term)
+    total = sp.factor(sp.Add(*algebraic_terms))
     powers = {base: n for base, n in (f.as_base_exp() for f in sp.Mul.make_args(total))}
     if not others or not (powers.get(x, sp.S.Zero).is_Integer and powers.get(x, 0) > 0):
         return None

@@ -65,7 +65,7 @@ def dependent_unknowns(
     ([], [])
     """
     worker = _Evaluator(residuals, unknowns)
-    found: tuple[list[sp.Symbol], list[int]] = ([], [])
+    result: tuple[list[sp.Symbol], list[int]] = ([], [])
     for seed in range(_POINTS):
         matrix = worker.jacobian(seed)
         if matrix is None:
@@ -73,8 +73,8 @@ def dependent_unknowns(
         columns, rows = _null_vectors(matrix), _null_vectors(matrix.T)
         if not columns:
             return [], []
-        found = [unknowns[j] for j in columns], rows
-    return found
+        result = [unknowns[j] for j in columns], rows
+    return result
 
 
 def symmetric_variables(gradient: Mapping[sp.Symbol, sp.Expr]) -> list[sp.Symbol]:
@@ -133,10 +133,10 @@ class _Evaluator:
             return None
         point = self.point(seed)
         try:
-            found = [function(point) for function in self._functions]
+            result = [function(point) for function in self._functions]
         except (ArithmeticError, ValueError, TypeError):
             return None
-        return found if all(map(self._is_finite, found)) else None
+        return result if all(map(self._is_finite, result)) else None
 
     def jacobian(self, seed: int) -> Any:
         """Return the matrix of derivatives; None where they are not finite."""

@@ -217,8 +217,8 @@ _A, _B, _BETA = (sp.Dummy(name, positive=True) for name in ("a", "b", "beta"))
 def _derivative(
     power: int, order: int, a: sp.Expr, b: sp.Expr, beta: sp.Expr, which: int
 ) -> sp.Expr:
-    found = _generic_derivative(power, order, which)
-    return found.xreplace({_A: a, _B: b, _BETA: beta})
+    result = _generic_derivative(power, order, which)
+    return result.xreplace({_A: a, _B: b, _BETA: beta})
 
 
 @lru_cache(maxsize=64)
@@ -256,14 +256,14 @@ def _average(function: sp.Expr, x: sp.Symbol, beta: sp.Expr) -> sp.Expr:
             for (order,), coefficient in sp.Poly(term, x).terms():
                 total += coefficient * moment(order, beta)
             continue
-        found = _single_pole(term, x)
-        if found is None or found[1] > found[2]:
+        result = _single_pole(term, x)
+        if result is None or result[1] > result[2]:
             raise ClosedFormNotFoundError(
                 f"the Marchenko-Pastur average of {term} has no closed form by rule: "
                 "it needs the form x**j / (a + b*x)**k with a > 0 and b >= 0 (declare the symbols "
                 "positive); evalf(n) integrates it numerically"
             )
-        factor, power, order, a, b = found
+        factor, power, order, a, b = result
         total += factor * resolvent_moment(power, order, a, b, beta)
     return total
 

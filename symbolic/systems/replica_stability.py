@@ -132,10 +132,10 @@ class SingleSite:
         return self._averaged(self._derivative(2) ** 2)
 
     def _derivative(self, order: int) -> sp.Expr:
-        found = self.log_partition
+        result = self.log_partition
         for _ in range(order):
-            found = collected(found.diff(self.field), self.field)
-        return found
+            result = collected(result.diff(self.field), self.field)
+        return result
 
     def _averaged(self, function: sp.Expr) -> sp.Expr:
         field = self.mean + sp.sqrt(self.variance) * self.variable

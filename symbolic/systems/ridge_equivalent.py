@@ -10,26 +10,15 @@ effective ridge ν,
 
 and one potential :math:`\Psi = (\mathbb{E}y^2 - c^T(\Sigma+\nu)^{-1}c)/\nu`: the minimum of the
 objective is λ'Ψ, the training error :math:`-\lambda'^2\,d\Psi/d\lambda'`, the error on fresh labels
-:math:`-\nu^2\,d\Psi/d\lambda'`.
-
-Here :math:`\Sigma = b\,W^TW + v` with W of shape (d, N), independent entries of variance 1/d,
-N/d = β, and :math:`c = \mu_*\sqrt b\,W^T\beta_*`. Averages over W are those of the
-Marchenko–Pastur law. A spike :math:`W + u\,a^T` with |a| = 1 enters by Woodbury's identity through
-two numbers, :math:`t_2 = (u\cdot\beta_*)^2` and :math:`\tau = |u|^2 - t_2`.
-
-With a = v + ν, the resolvent G(a, b) and its companion h, all results are sums of positive terms,
-so they keep their digits for any parameters, b = 0 and v = 0 included. Rational functions of
-:math:`s = \beta + 1/(bG)`, 1/s = bGh, give the risk in closed form.
-
-(Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445; the closed form is derived here.)
-
-The closed form of ridge regression after a rank-one change of the first layer.
-
-Woodbury's identity for :math:`W + u\,a^T` in the proportional limit, and all errors of
-:mod:`.ridge_equivalent` as rational functions of one variable s with 1/s = bGh, the root of a
-quartic. Cancellation costs digits in this form; numbers come from the positive terms there.
-
-(Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445; the closed form is derived here.)
+:math:`-\nu^2\,d\Psi/d\lambda'`. Here :math:`\Sigma = b\,W^TW + v` with W of shape (d, N),
+independent entries of variance 1/d, N/d = β, and :math:`c = \mu_*\sqrt b\,W^T\beta_*`; averages
+over W are those of the Marchenko–Pastur law. A spike :math:`W + u\,a^T` with \|a\| = 1 enters by
+Woodbury's identity through :math:`t_2 = (u\cdot\beta_*)^2` and :math:`\tau = |u|^2 - t_2`. With a =
+v + ν, the resolvent G(a, b) and its companion h, all results are sums of positive terms, so they
+keep their digits for any parameters, b = 0 and v = 0 included. Rational functions of :math:`s =
+\beta + 1/(bG)`, 1/s = bGh the root of a quartic, give the risk in closed form, in which
+cancellation costs digits (Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445; the closed form is
+derived here).
 """
 
 from __future__ import annotations

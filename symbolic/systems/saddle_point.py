@@ -3,12 +3,9 @@
 The public entry of the pipeline from equations to kernels. A :class:`SaddlePointSystem` is made
 from a free energy (:meth:`~SaddlePointSystem.from_free_energy`) or from fixed-point equations
 (:meth:`~SaddlePointSystem.from_fixed_point`), both in SymPy with 𝔼 nodes; it gives equations,
-LaTeX, block structure and Jacobian; :func:`giantstep.lower` makes a kernel of it.
-
-What a system of equations has to satisfy before a kernel is made of it.
-
-Each refusal names the variable or the node, says what is wrong and what would be right. Whether
-functions are known to a target is not decided here but at the door of the lowering.
+LaTeX, block structure and Jacobian; :func:`giantstep.lower` makes a kernel of it. What a system has
+to satisfy before that is checked here, and each refusal names the variable or the node; whether
+functions are known to a target is decided at the door of the lowering.
 """
 
 from __future__ import annotations
@@ -205,12 +202,12 @@ class SaddlePointSystem(Typeset):
             determine them, or its single sites do not fit to it.
         """
         check_free_energy(free_energy)
-        found = {REPLICON: free_energy.replicon()} if free_energy.single_sites else {}
+        result = {REPLICON: free_energy.replicon()} if free_energy.single_sites else {}
         return cls(
             name=name,
             equations=saddle_point_equations(free_energy),
             parameters=free_energy.parameters,
-            outputs=found | dict(outputs or {}),
+            outputs=result | dict(outputs or {}),
             definitions=free_energy.definitions,
             node=node,
             identifiers=_mapping("identifiers", identifiers),
@@ -263,20 +260,20 @@ class SaddlePointSystem(Typeset):
         >>> print(system.structure)
         1 block: 1 unknown Newton {q}
         """
-        found = []
+        result = []
         for x, value in equations.items():
             if not isinstance(x, sp.Symbol):
                 raise ParameterError(
                     f"the keys of equations must be SymPy Symbols, the unknowns, got {x!r}"
                 )
             if isinstance(value, sp.Equality):
-                found.append(Equation(x, None, value.lhs - value.rhs))
+                result.append(Equation(x, None, value.lhs - value.rhs))
             else:
                 right = as_expression(value, f"equations[{x}]")
-                found.append(Equation(x, right, x - right))
+                result.append(Equation(x, right, x - right))
         return cls(
             name=name,
-            equations=tuple(found),
+            equations=tuple(result),
             parameters=tuple(parameters),
             outputs=_mapping("outputs", outputs),
             definitions=_mapping("definitions", definitions),
@@ -344,12 +341,12 @@ class SaddlePointSystem(Typeset):
             for component in block.components
             for e in component.core
         }
-        found = {}
+        result = {}
         for x, domain in self.domains.items():
             if x in core and not (domain.start == 0 and domain.end == sp.oo and x.is_positive):
                 name = f"{self.identifiers[x]}_odds"
-                found[x] = Coordinate(sp.Symbol(name, positive=True), x, domain)
-        return found
+                result[x] = Coordinate(sp.Symbol(name, positive=True), x, domain)
+        return result
 
     def in_coordinates(self) -> SaddlePointSystem:
         """Return the system with coordinates as unknowns, from which those with domains follow."""
@@ -376,11 +373,11 @@ class SaddlePointSystem(Typeset):
 
     def _changed(self, **fields: object) -> SaddlePointSystem:
         """Return the system with other fields that follow from its own, which were checked."""
-        found = object.__new__(type(self))
+        result = object.__new__(type(self))
         given = {f.name: getattr(self, f.name) for f in dataclass_fields(self)}
         for name, value in {**given, **fields}.items():
-            object.__setattr__(found, name, value)
-        return found
+            object.__setattr__(result, name, value)
+        return result
 
     def jacobian(self) -> sp.Matrix:
         r"""Return :math:`\partial R_i/\partial x_j` of residuals :math:`R_i` and unknowns.
@@ -707,7 +704,7 @@ def code_names(
     symbols: Iterable[sp.Symbol], given: Mapping[sp.Symbol, str]
 ) -> dict[sp.Symbol, str]:
     """Return an identifier for each symbol: the one given, or its name made into one."""
-    found = {}
+    result = {}
     for x in symbols:
         name = given.get(x)
         if name is None:
@@ -715,8 +712,8 @@ def code_names(
             name = name if name.isidentifier() else f"x_{name}"
             name = f"{name}_" if keyword.iskeyword(name) else name
         # As Python reads names: two that look alike are one.
-        found[x] = unicodedata.normalize("NFKC", name)
-    return found
+        result[x] = unicodedata.normalize("NFKC", name)
+    return result
 
 
 def check_identifiers(names: Mapping[sp.Symbol, str]) -> None:

@@ -26,7 +26,7 @@ from sympy.core.function import AppliedUndef
 from ...errors import ParameterError
 from ..expressions.bivariate_normal import BivariateNormalCDF
 from ..gaussian.expectation import GaussianExpectation
-from ..gaussian.integration_by_parts import smooth_partial
+from ..gaussian.stein_lemma import smooth_partial
 from .equations import Equation
 from .random_matrix import MarchenkoPasturAverage
 from .saddle_point import SaddlePointSystem
@@ -162,16 +162,16 @@ def _differentiated(
     for level in range(1, order + 1):
         for index in combinations_with_replacement(range(len(directions)), level):
             tower.add(index)
-    found = dict(system.outputs)
+    result = dict(system.outputs)
     for name in wanted:
         values: dict[_Index, sp.Expr] = {(): system.outputs[name]}
         for index in tower.indices:
             values[index] = tower.derive(values[index[:-1]], index[-1])
-            found[derivative_name(name, *(directions[i].label for i in index))] = values[index]
+            result[derivative_name(name, *(directions[i].label for i in index))] = values[index]
     return replace(
         system,
         equations=tuple(e for level in tower.equations.values() for e in level.values()),
-        outputs=found,
+        outputs=result,
         definitions=tower.definitions,
         identifiers=tower.identifiers,
         tangent=True,
@@ -213,27 +213,27 @@ class _Tower:
             name = _dotted(str(origin), [self.directions[i].name for i in index])
             candidates[x] = sp.Symbol(name, real=True)
             self._register(candidates[x], origin, index)
-        found: dict[sp.Symbol, Equation] = {}
+        result: dict[sp.Symbol, Equation] = {}
         for x, new in candidates.items():
             e = parents[x]
             if e.value is None:
-                found[new] = Equation(new, None, self.derive(e.residual, index[-1]))
+                result[new] = Equation(new, None, self.derive(e.residual, index[-1]))
             else:
                 value = self.derive(e.value, index[-1])
-                found[new] = Equation(new, value, new - value)
-        zero = dict.fromkeys(_vanishing(found), sp.S.Zero)
+                result[new] = Equation(new, value, new - value)
+        zero = dict.fromkeys(_vanishing(result), sp.S.Zero)
         for new in zero:
             del self._derivative[self._origin.pop(new)]
-        kept: dict[sp.Symbol, Equation] = {}
+        remaining: dict[sp.Symbol, Equation] = {}
         labels = [self.directions[i].label for i in index]
-        for new, e in found.items():
+        for new, e in result.items():
             if new in zero:
                 continue
             value = None if e.value is None else e.value.xreplace(zero)
-            kept[new] = Equation(new, value, e.residual.xreplace(zero))
+            remaining[new] = Equation(new, value, e.residual.xreplace(zero))
             origin, _ = self._origin[new]
             self.identifiers[new] = derivative_name(self.identifiers[origin], *labels)
-        self.equations[index] = kept
+        self.equations[index] = remaining
 
     def derive(self, expr: sp.Expr, direction: int) -> sp.Expr:
         """Return the total derivative of an expression in unknowns, parameters and tables."""
@@ -249,12 +249,12 @@ class _Tower:
 
     def _rates(self, symbols: Iterable[sp.Symbol], direction: int) -> dict[sp.Symbol, sp.Expr]:
         given = self.directions[direction].rates
-        found = {}
+        result = {}
         for x in sorted(symbols, key=str):
             rate = given.get(x) if x in given else self._next(x, direction)
             if rate is not None and rate != 0:
-                found[x] = rate
-        return found
+                result[x] = rate
+        return result
 
     def _next(self, x: sp.Expr, direction: int) -> sp.Expr | None:
         if x not in self._origin:
@@ -315,14 +315,14 @@ def _closed(definition: sp.Expr) -> sp.Expr:
     A closed form needs no rule for a kink. Expectations that refer to other tables are means of
     squares, whose closed forms cancel.
     """
-    found = {}
+    result = {}
     for n in definition.atoms(GaussianExpectation):
         if n.integrand.atoms(AppliedUndef):
             continue
         closed = n.doit()
         if not closed.has(GaussianExpectation, BivariateNormalCDF, sp.Integral):
-            found[n] = closed
-    return definition.xreplace(found)
+            result[n] = closed
+    return definition.xreplace(result)
 
 
 def _vanishing(equations: Mapping[sp.Symbol, Equation]) -> set[sp.Symbol]:

@@ -249,15 +249,15 @@ def activation_mask(student: str | sp.Expr | Activation | None, biases: bool = F
     """
     if student is None:
         return DegreeMask()
-    found = activation(student, argument="student")
-    even, odd = (_degree_bound(found, rest) for rest in (0, 1))
+    result = activation(student, argument="student")
+    even, odd = (_degree_bound(result, rest) for rest in (0, 1))
     if biases:
         highest = None if even is None or odd is None else max(even, odd)
         if highest is None:
             even = odd = None
         else:
             even, odd = highest - highest % 2, highest - (highest + 1) % 2
-    return DegreeMask(found, biases, even, odd)
+    return DegreeMask(result, biases, even, odd)
 
 
 @functools.lru_cache(maxsize=256)
@@ -270,11 +270,11 @@ def _parity_part(expr: sp.Expr, rest: int) -> sp.Expr:
     return expanded((written - reflected if rest else written + reflected) / 2)
 
 
-def _degree_bound(found: Activation, rest: int) -> int | None:
+def _degree_bound(result: Activation, rest: int) -> int | None:
     """Return the degree of the even or odd part; None if it is not seen to be a polynomial."""
-    part = _parity_part(found.expr, rest)
+    part = _parity_part(result.expr, rest)
     none = rest - 2
-    if found.parity is (Parity.EVEN if rest else Parity.ODD):
+    if result.parity is (Parity.EVEN if rest else Parity.ODD):
         return none
     if not part.is_polynomial(z):
         # As for sin(z)**2 + cos(z)**2, which closed forms of the moments see through.
@@ -282,9 +282,9 @@ def _degree_bound(found: Activation, rest: int) -> int | None:
         if parts.open_terms or parts.sequence.groups:
             return None
         orders = sorted(parts.sequence.single, reverse=True)
-        return next((k for k in orders if not _vanishes(found.expr, k)), none)
+        return next((k for k in orders if not _vanishes(result.expr, k)), none)
     for (degree,), c in sp.Poly(part, z).terms():
-        if not is_exactly_zero(c, f"the coefficient of z**{degree} in {found.name}"):
+        if not is_exactly_zero(c, f"the coefficient of z**{degree} in {result.name}"):
             return int(degree)
     return none
 
@@ -321,8 +321,8 @@ def _is_transcendental(expr: sp.Expr, rest: int) -> bool:
     return known and any(not is_exactly_zero(c, "a coefficient") for c in coefficients.values())
 
 
-def _has_coefficient(found: Activation, degree: int) -> bool:
-    return not _vanishes(found.expr, degree)
+def _has_coefficient(result: Activation, degree: int) -> bool:
+    return not _vanishes(result.expr, degree)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -332,26 +332,26 @@ def _vanishes(expr: sp.Expr, degree: int) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _reaches(found: Activation, degree: int, biases: bool) -> bool:
+def _reaches(result: Activation, degree: int, biases: bool) -> bool:
     """Whether a coefficient of an order ≥ degree, of its parity or with biases of any, is not 0.
 
     It is asked only of what is not seen to be a polynomial: a proof that none is there is missing.
     """
     rests = (0, 1) if biases else (degree % 2,)
-    if any(_is_transcendental(found.expr, rest) for rest in rests):
+    if any(_is_transcendental(result.expr, rest) for rest in rests):
         return True
     step = 1 if biases else 2
     undecided = 0
     for order in range(degree, degree + step * _LOOKED_AT, step):
         try:
-            if not _vanishes(found.expr, order):
+            if not _vanishes(result.expr, order):
                 return True
         except UndecidedError:
             undecided += 1
             if undecided == _MOST_UNDECIDED:
                 break
     raise UndecidedError(
-        f"whether degree {degree} of the target reaches the gradient of the student {found.name} "
+        f"whether degree {degree} of the target reaches the gradient of the student {result.name} "
         f"cannot be decided: its Hermite coefficients from order {degree} on, up to {order}, "
         "are zero or undecided, and it is not seen to be a polynomial; write the student in "
         "simpler terms"

@@ -1,34 +1,25 @@
 r"""Symbols :math:`F(\xi) = \mathbb{E} f(x + \xi)` of sums of products of ridge functions.
 
 For :math:`f = \sum_a c_a x^{\alpha_a} \prod_j g_{aj}(\langle u_{aj}, x\rangle)`
-(:mod:`..ridge_terms`),
+(:mod:`.ridge_terms`),
 
 .. math:: F(\xi) = \sum_a c_a (\xi + \partial)^{\alpha_a}
-          \prod_j S_{aj}(\langle u_{aj}, \xi\rangle), \qquad S(t) = \mathbb{E}\, g(z + t),
+          \prod_j S_{aj}(\langle u_{aj}, \xi\rangle), \qquad S(t) = \mathbb{E}\, g(z + t).
 
-with the univariate symbols S below. (Derived here from Stein's lemma.)
-
-Symbols in closed form, as combinations of few kinds of functions with polynomial coefficients.
+The rules for Gaussian expectations make of S polynomials, quadratic exponentials, sines and error
+functions. Where none applies S stays *open*, known by its derivatives, its parity and its values at
+0: tanh and softplus(u) - u/2 have a parity, the derivative of the latter is tanh(u/2)/2, the
+logistic function is (1 + tanh(u/2))/2, powers of tanh reduce by tanh' = 1 - tanh², and a power of z
+before a kernel κ is an operator, :math:`\mathbb{E}(z+t)^n κ(z+t) = (t + \partial)^n S(t)`. So F is
 
 .. math:: F(\xi) = \sum_m P_m(\xi)\, e^{q_m(\xi)} \cos\text{ or }\sin(\langle k_m, \xi\rangle)
           \prod_i \operatorname{erf}(a_i(\xi))^{n_i} \prod_j S_j^{(k_j)}(l_j(\xi))^{n_j}
 
-with polynomials P, quadratic forms q without constant, affine forms a, linear forms l and k, and
-open symbols S(t) = E κ(z + t) of functions κ without closed form, known only by their derivatives,
-their parity and their values at 0. Sums, products, derivatives and linear substitutions stay in
-this class, so that one element of it serves for F, its tensors, its parts of one parity and its
-restrictions to subspaces. Products of sines become sums, signs are moved out of odd functions: what
-cancels by these rules cancels here. Coefficients are elements of one field
-(:mod:`.formal_fields`).
-
-Symbols of functions of one Gaussian variable, :math:`S(t) = \mathbb{E}\, g(z + t)`.
-
-They come from the rules for Gaussian expectations and are combinations of polynomials, quadratic
-exponentials, sines and error functions. Where no rule gives one, S stays open; what is exact about
-it is used: tanh and softplus(u) - u/2 have a parity, the derivative of the latter is tanh(u/2)/2,
-the logistic function is (1 + tanh(u/2))/2, powers of tanh reduce by tanh' = 1 - tanh², and a power
-of z before a kernel becomes an operator, :math:`\mathbb{E}(z+t)^n κ(z+t) = (t + \partial)^n S(t)`
-(derived here from Stein's lemma).
+with polynomials P, quadratic forms q without constant, affine forms a and linear forms l and k.
+Sums, products, derivatives and linear substitutions stay in this class, so that one element serves
+for F, its tensors, its parts of one parity and its restrictions to subspaces. Products of sines
+become sums, signs are moved out of odd functions: what cancels by these rules cancels here.
+Coefficients are elements of one field (:mod:`.formal_fields`). Derived here from Stein's lemma.
 """
 
 from __future__ import annotations
@@ -281,7 +272,7 @@ class SymbolForm:
 
         terms: dict[Mode, PolyElement] = {}
         for mode, p in self.terms.items():
-            found = SymbolForm.product(
+            result = SymbolForm.product(
                 setting,
                 exponent=image(mode.exponent),
                 frequency=image(mode.frequency),
@@ -293,7 +284,7 @@ class SymbolForm:
                 ],
                 coefficient=image(p),
             )
-            for key, value in found.terms.items():
+            for key, value in result.terms.items():
                 _add(terms, key, value)
         return SymbolForm(setting, terms)
 
@@ -399,17 +390,17 @@ def binomial_operator(power: int) -> dict[tuple[int, int], int]:
     >>> binomial_operator(2)
     {(2, 0): 1, (0, 0): 1, (1, 1): 2, (0, 2): 1}
     """
-    found = {(0, 0): 1}
+    result = {(0, 0): 1}
     for _ in range(power):
         raised: dict[tuple[int, int], int] = {}
-        for (k, m), c in found.items():
+        for (k, m), c in result.items():
             steps = [((k + 1, m), c), ((k, m + 1), c)]
             if k:
                 steps.append(((k - 1, m), c * k))
             for key, weight in steps:
                 raised[key] = raised.get(key, 0) + weight
-        found = raised
-    return dict(sorted(found.items(), key=lambda item: (item[0][1], -item[0][0])))
+        result = raised
+    return dict(sorted(result.items(), key=lambda item: (item[0][1], -item[0][0])))
 
 
 _XI = sp.Dummy("xi", real=True)
@@ -476,16 +467,16 @@ def univariate_symbol(g: sp.Expr) -> tuple[Piece, ...]:
         raise UnsupportedExpressionError(
             f"{shorten(str(g))} has more than {LONGEST_SUM} terms when multiplied out; shorten it"
         )
-    found: list[Piece] = []
+    result: list[Piece] = []
     for kernel, coefficients in group_by_kernel(terms, T).items():
         inside = kernel * sp.Add(*(c * T**n for n, c in coefficients.items()))
         closed = _closed(inside)
         if closed is not None:
-            found += closed
+            result += closed
             continue
         for weight, power, open_kernel, order, sign in _open_terms(kernel):
-            found += _under_powers(weight, power, open_kernel, order, sign, coefficients)
-    return tuple(_merged(found))
+            result += _under_powers(weight, power, open_kernel, order, sign, coefficients)
+    return tuple(_merged(result))
 
 
 def _under_powers(
@@ -509,11 +500,11 @@ def _under_powers(
 
 def _closed(inside: sp.Expr) -> list[Piece] | None:
     """Return the symbol of a function by rules, or None."""
-    found = expect(inside.xreplace({T: _z + _XI}), _z)
-    if found.has(Average, sp.Piecewise):
+    result = expect(inside.xreplace({T: _z + _XI}), _z)
+    if result.has(Average, sp.Piecewise):
         return None
-    found = as_steps_and_exponentials(found).replace(_is_shifted_sine, _without_shift)
-    terms = sp.Add.make_args(found.expand(**PRODUCTS_ONLY))
+    result = as_steps_and_exponentials(result).replace(_is_shifted_sine, _without_shift)
+    terms = sp.Add.make_args(result.expand(**PRODUCTS_ONLY))
     pieces = [_classified(term) for term in terms]
     return None if None in pieces else [piece for piece in pieces if piece is not None]
 
@@ -582,14 +573,14 @@ def _open_terms(
                 if order < 0:
                     yield weight, 0, None, 0, 1
                 else:
-                    sign, side, found = tanh_kernel(a, b)
-                    yield weight * sign * side**order, 0, found, order, side
+                    sign, side, result = tanh_kernel(a, b)
+                    yield weight * sign * side**order, 0, result, order, side
             return
         if isinstance(base, softplus) and exponent == 1:
             yield a / 2, 1, None, 0, 1
             yield b / 2, 0, None, 0, 1
-            side, found = softplus_kernel(a, b)
-            yield sp.S.One, 0, found, 0, side
+            side, result = softplus_kernel(a, b)
+            yield sp.S.One, 0, result, 0, side
             return
     yield sp.S.One, 0, _generic_kernel(kernel), 0, 1
 
@@ -603,11 +594,11 @@ def _power_of_tanh(n: int, a: sp.Expr) -> dict[int, sp.Expr]:
         return {-1: sp.S.One}
     if n == 1:
         return {0: sp.S.One}
-    found = dict(_power_of_tanh(n - 2, a))
+    result = dict(_power_of_tanh(n - 2, a))
     for m, c in _power_of_tanh(n - 1, a).items():
         if m >= 0:
-            found[m + 1] = found.get(m + 1, sp.S.Zero) - c / ((n - 1) * a)
-    return found
+            result[m + 1] = result.get(m + 1, sp.S.Zero) - c / ((n - 1) * a)
+    return result
 
 
 def tanh_kernel(a: sp.Expr, b: sp.Expr) -> tuple[int, int, OpenKernel]:
@@ -721,22 +712,22 @@ def closed_symbol(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> SymbolForm
 def _densities(
     pieces: Iterable[Piece], known: dict[sp.Expr, Element], domain: Any
 ) -> dict[Element, Element]:
-    found = {}
+    result = {}
     for piece in pieces:
         for _, b in piece.erfs:
             # Signs move out of erf, which turns b round.
-            found[known[b]] = found[-known[b]] = known[density(b)]
-    return found
+            result[known[b]] = result[-known[b]] = known[density(b)]
+    return result
 
 
 def _scales(pieces: Iterable[Piece], known: dict[sp.Expr, Element]) -> dict[OpenKernel, Element]:
-    found = {}
+    result = {}
     for piece in pieces:
         for kernel, _, _ in piece.kernels:
             for scale, following in derivatives(kernel):
-                found[kernel] = known[scale]
+                result[kernel] = known[scale]
                 kernel = following
-    return found
+    return result
 
 
 def _of_term(term: RidgeTerm, setting: Setting, known: dict[sp.Expr, Element]) -> SymbolForm:

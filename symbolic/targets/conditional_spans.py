@@ -85,6 +85,10 @@ class Span:
     basis: str = "exact"
 
 
+HIGHEST_DEGREE = 64
+"""Hermite tensors are offered, and polynomial targets taken, up to this order."""
+
+
 class SpanSource(Protocol):
     """What leaps and staircases have to know of a target."""
 
@@ -105,6 +109,21 @@ class SpanSource(Protocol):
     def conditional_order(self, subspace: Subspace) -> int | None:
         """Return k(U); None if f depends on nothing outside U."""
         ...
+
+
+def require_growth(
+    subspace: Subspace, highest_order: object, dimension: int, most: int | None = None
+) -> None:
+    """Refuse an order that is not from 1 to `most`, or a subspace of another space."""
+    if isinstance(highest_order, bool) or not isinstance(highest_order, int | sp.Integer):
+        raise ParameterError(f"order must be a whole number, got {highest_order!r}")
+    if highest_order < 1 or (most is not None and highest_order > most):
+        allowed = "at least 1" if most is None else f"from 1 to {most}"
+        raise ParameterError(f"order must be {allowed}, got {highest_order}")
+    if subspace.ambient_dimension != dimension:
+        raise ParameterError(
+            f"subspace must be of R^{dimension}, got one of R^{subspace.ambient_dimension}"
+        )
 
 
 @dataclass(frozen=True)
@@ -163,32 +182,25 @@ class PolynomialSpans:
         strict : bool
             Stop after the first order that adds something.
         """
-        if isinstance(highest_order, bool) or not isinstance(highest_order, int | sp.Integer):
-            raise ParameterError(f"order must be a whole number, got {highest_order!r}")
-        if highest_order < 1:
-            raise ParameterError(f"order must be at least 1, got {highest_order}")
-        if subspace.ambient_dimension != self.dimension:
-            raise ParameterError(
-                f"subspace must be of R^{self.dimension}, got one of R^{subspace.ambient_dimension}"
-            )
+        require_growth(subspace, highest_order, self.dimension)
         places = _Places(self.symbol, subspace)
         echelon = _Echelon(places.field, self.dimension, places.rows)
         enough = (self.relevant_subspace + subspace).dimension
-        found: list[tuple[int, MultiIndex, MultiIndex, list[Element]]] = []
+        result: list[tuple[int, MultiIndex, MultiIndex, list[Element]]] = []
         lowest: int | None = None
         for order in range(1, min(int(highest_order), places.degree) + 1):
             for inside, outside, vector in places.gradient_rows(order):
                 if echelon.rank == enough:
                     break
                 if echelon.insert(vector):
-                    found.append((order, inside, outside, vector))
+                    result.append((order, inside, outside, vector))
                     lowest = lowest or order
             if echelon.rank == enough or (strict and lowest):
                 break
         to_sympy = places.field.to_sympy
         rows = tuple(
             SpanRow(tuple(map(to_sympy, vector)), order, inside, outside, sources)
-            for order, inside, outside, vector in found
+            for order, inside, outside, vector in result
             for sources in [places.sources(inside, outside)]
         )
         return Span(echelon.subspace(), rows, lowest)
@@ -264,13 +276,13 @@ class _Places:
 
     def sources(self, inside: MultiIndex, outside: MultiIndex) -> tuple[MultiIndex, ...]:
         """Return the multi-indices whose gradients have the monomial."""
-        found = [
+        result = [
             alpha
             for alpha, _ in self.by_degree.get(sum(inside) + sum(outside) + 1, [])
             for _, beta in _derivatives(alpha)
             if (inside, outside) in self.expanded(beta, sum(outside))
         ]
-        return tuple(sorted(set(found), reverse=True))
+        return tuple(sorted(set(result), reverse=True))
 
     def expanded(
         self, beta: MultiIndex, outside_degree: int

@@ -4,11 +4,8 @@ Constants that no exact field knows, such as :math:`\mathbb{E}\tanh'(z)`, erf(1)
 formal generators: computations with them are right for all values they could have, so that a formal
 zero is a zero. That a formal element is none needs its value: an interval that excludes zero
 (:mod:`.constant_enclosures`, or balls of python-flint for expectations), or terms of one sign. The
-same holds for π together with e. :mod:`.spans` computes ranks so.
-
-Exact numbers and subspaces from plain data, expectations without closed form included.
-
-These are written as they print, ``E_z[z*tanh(z)]``, which texts of users may not hold.
+same holds for π together with e. Numbers and subspaces are read from plain data too, with
+expectations as they print, ``E_z[z*tanh(z)]``, which texts of users may not hold.
 """
 
 from __future__ import annotations
@@ -181,14 +178,14 @@ class Certifier:
 
     def _has_one_sign(self, numerator: Any) -> bool:
         """Whether all terms have the same sign, known without any enclosure of an expectation."""
-        found = set()
+        result = set()
         for monomial, c in numerator.items():
             sign = sign_of(self._ground(c, _BITS[0]))
             for generator, n in zip(self.field.symbols, monomial, strict=True):
                 if n:
                     sign *= known_sign(generator) ** n
-            found.add(sign)
-        return len(found) == 1 and 0 not in found
+            result.add(sign)
+        return len(result) == 1 and 0 not in result
 
 
 def excludes_zero(interval: Any) -> bool:
@@ -226,13 +223,13 @@ def enclosed_number(number: sp.Expr, bits: int) -> Any:
         pass
     # Imported here because it needs the activations, which read their texts by the parser.
     try:
-        found = enclosed_value(number, digits=max(15, int(bits * _DIGITS_PER_BIT)))
+        result = enclosed_value(number, digits=max(15, int(bits * _DIGITS_PER_BIT)))
     except MissingDependencyError:
         raise
     except GiantstepError as error:
         raise NoEnclosure(str(error)) from None
     zero = enclosure(sp.S.Zero, bits)
-    ends = [enclosure(end, bits) for end in (found.lower, found.upper)]
+    ends = [enclosure(end, bits) for end in (result.lower, result.upper)]
     return type(zero).ctx.mpf([ends[0].a, ends[1].b])
 
 

@@ -5,30 +5,18 @@ as random features do. With :math:`x_\perp = x - x_U`,
 
 .. math:: f = \sum_j P_{U,=j} f, \qquad P_{U,\le l} f = \sum_{j \le l} P_{U,=j} f,
 
-where :math:`P_{U,=j} f` has degree j in :math:`x_\perp` and any dependence on :math:`x_U`: in an
-orthonormal basis adapted to U the Hermite terms with :math:`|\alpha_\perp| = j`. In particular
+where :math:`P_{U,=j} f` has degree j in :math:`x_\perp` and any dependence on :math:`x_U`, as
+:math:`P_{U,\le 0} f = \mathbb{E}[f | x_U]` (notation of Dandi, Krzakala, Loureiro, Pesce, Stephan,
+arXiv 2305.18270). Exact for polynomials, in closed form as far as rules go for other targets
+(:mod:`.ridge_norms`, :mod:`.ridge_products`); what is left is an unevaluated 𝔼. Where that has no
+digits, or a closed form would fill pages, norms are numbers with a proven bound from the part
+:math:`f_K` of Hermite degree at most K,
 
-.. math:: P_{U,\le 0} f = \mathbb{E}[f | x_U], \qquad
-          \|P_{U,>0} f\|^2 = \mathbb{E} \operatorname{Var}(f | x_U).
+.. math:: \|P_{U,=j} f_K\|^2 \le \|P_{U,=j} f\|^2 \le \|P_{U,=j} f_K\|^2 + \|f - f_K\|^2, \qquad
+          \|f - f_K\| \le \sum_t \sqrt{\|t\|^2 - \|t_K\|^2},
 
-Exact for polynomials (:mod:`.ridge_norms`). Other targets are treated in closed form as far as
-rules go (:mod:`.ridge_norms`, :mod:`.ridge_products`); what is left is an unevaluated 𝔼. Where
-that has no digits, or a closed form would fill pages, norms are numbers with a proven bound.
-
-Source: Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270, for the notation.
-
-The bound comes from finitely many Hermite coefficients. With :math:`f_K` the part of f of Hermite
-degree at most K, and U a subspace,
-
-.. math:: \|P_{U,=j} f_K\|^2 \le \|P_{U,=j} f\|^2 \le \|P_{U,=j} f_K\|^2 + \|f - f_K\|^2,
-
-because projections and degrees are orthogonal to each other, and the same for sums over j. With the
-terms t of f, products of functions of orthogonal forms,
-
-.. math:: \|f - f_K\| \le \sum_t \sqrt{\|t\|^2 - \|t_K\|^2},
-
-and each :math:`\|t\|^2` is made of averages over one variable. (Derived here.) For targets whose
-norms have no closed form in reach: the work does not depend on how the functions in f are coupled.
+with the terms t of f, products of functions of orthogonal forms whose norms are averages over one
+variable (derived here): the work does not depend on how the functions in f are coupled.
 """
 
 from __future__ import annotations
@@ -101,8 +89,8 @@ class BoundedNorms:
 
     def norm(self, degree: int) -> sp.Float:
         """Return n_j to within `uncertainty`."""
-        own = self.parts[degree] if degree < len(self.parts) else sp.Float(0)
-        return own + self.uncertainty
+        part = self.parts[degree] if degree < len(self.parts) else sp.Float(0)
+        return part + self.uncertainty
 
     def has(self, degree: int) -> bool:
         """Whether n_j is known not to be zero."""

@@ -1,4 +1,4 @@
-r"""Norms of targets that are no polynomials, by degree in the directions outside a subspace.
+r"""Norms of targets by degree in the directions outside a subspace, without orthonormal frames.
 
 For :math:`f(x) = \sum_a c_a \prod_k s_{ak}(\langle v_{ak}, x\rangle)` and a subspace U all norms
 :math:`n_j = \|P_{U,=j} f\|^2` come from one function of a correlation,
@@ -6,42 +6,19 @@ For :math:`f(x) = \sum_a c_a \prod_k s_{ak}(\langle v_{ak}, x\rangle)` and a sub
 .. math:: N(\rho) = \sum_j n_j\, \rho^j = \mathbb{E}[f(x)\, f(x'_\rho)],
 
 where x' has the same :math:`x_U` and correlation ρ with x in :math:`U^\perp`. Two linear forms u
-and v then have correlation :math:`u^T P_U v + \rho\, u^T Q v`, so the mean of a product of two
-terms factorises over the sets of forms that these numbers couple. A single pair of forms is a dual
-activation :math:`\mathbb{E}[s(u) t(v)]` as a function of the correlation, and its derivatives at
-:math:`u^T P_U v` give the n_j. Of a polynomial part p,
-
-.. math:: \|P_j (p + g)\|^2 = \|P_j g\|^2 + 2 \langle P_j p, p + g\rangle - \|P_j p\|^2
-
-needs no more of f = p + g than Hermite coefficients up to its degree.
-
-What no rule gives in closed form stays an unevaluated 𝔼.
-
-Polynomials by their degree in the directions outside a subspace, without orthonormal frames.
-
-With U a subspace, :math:`Q = I - P_U` and F the symbol of f, the operator
-
-.. math:: D = \langle Q\xi, \nabla\rangle = \sum_{ij} Q_{ij}\, \xi_i\, \partial_j
-
-is self-adjoint for :math:`\langle f, g\rangle = \mathbb{E}[fg] = \sum_\alpha \alpha!\, c_\alpha
-d_\alpha` and has the eigenvalue j on the functions of degree j in :math:`x_\perp = Qx`. It keeps
-the total degree k, so on that part of F its eigenvalues are 0, …, k. The norms
-:math:`n_j = \|P_{U,=j} f\|^2` solve
+and v then have correlation :math:`u^T P_U v + \rho\, u^T Q v`, :math:`Q = 1 - P_U`, so that the
+mean of a product of two terms factorises over the sets of forms that these numbers couple; a single
+pair is a dual activation whose derivatives at :math:`u^T P_U v` give the n_j, and what no rule
+gives in closed form stays an unevaluated 𝔼. Of a polynomial part p, :math:`\|P_j (p + g)\|^2 =
+\|P_j g\|^2 + 2 \langle P_j p, p + g\rangle - \|P_j p\|^2` needs no more than Hermite coefficients
+up to its degree. Polynomials take the operator :math:`D = \langle Q\xi, \nabla\rangle` on their
+symbol F, self-adjoint for :math:`\mathbb{E}[fg]` with the eigenvalue j on degree j outside U:
 
 .. math:: \sum_j j^i\, n_j = \langle D^a F, D^b F\rangle, \qquad a + b = i \le k,
 
-and with the polynomial p that is 1 at 0, …, l and 0 at l + 1, …, k the part of degree at most l is
-:math:`p(D) F`. Q is rational in a basis of U: no roots come in. Over QQ only integers are added
-and multiplied, after common denominators are taken out. For a U that is spanned by axes, degrees
-are counted directly.
-
+on the part of total degree k, and the part of degree at most l is p(D) F with the polynomial p that
+is 1 at 0, …, l and 0 up to k. No roots come in; over QQ only integers are added and multiplied.
 Derived here; tested against explicit orthonormal frames and quadrature.
-
-Taylor coefficients of closed forms, exactly, without ever writing down a derivative.
-
-Coefficients are propagated through sums, products, powers and functions of one argument: with
-u the coefficients of the argument, those of f(u) follow from :math:`(f(u))' = f'(u)\,u'`. Repeated
-differentiation of the expression instead doubles its length at every order.
 """
 
 from __future__ import annotations
@@ -53,14 +30,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import sympy as sp
 from sympy.polys.rings import PolyElement
 
-from ...errors import UnsupportedExpressionError
+from ...errors import StructureError, UnsupportedExpressionError
 from ..exact.fields import common_field, exact_field
 from ..exact.polynomial_elements import polynomial_element
+from ..exact.series import Number, Series, same, substitute
 from ..expressions.activations import z as _z
 from ..expressions.averages import Average
 from ..gaussian.expectation import GaussianVector, JointExpectation, correlated_pair, expect
@@ -115,13 +93,13 @@ def degree_norms(symbol: PolyElement, subspace: Subspace) -> tuple[sp.Expr, ...]
     else:
         totals = {}
         components = _coordinate_terms(terms)
-        own = [_totals(component, operator) for component in components]
+        diagonal = [_totals(component, operator) for component in components]
         powers = [domain.unit**n for n in range(2 * len(components))]
         for p, first in enumerate(components):
             for q, second in enumerate(components[: p + 1]):
                 # Twice the inner products, by polarisation.
-                values = own[p] if p == q else _totals(_sum(first, second), operator)
-                others = () if p == q else (own[p], own[q])
+                values = diagonal[p] if p == q else _totals(_sum(first, second), operator)
+                others = () if p == q else (diagonal[p], diagonal[q])
                 for j, value in values.items():
                     mixed = value - sum((other.get(j, 0) for other in others), sp.QQ.zero)
                     added = domain.convert_from(mixed, sp.QQ) * powers[p + q]
@@ -155,12 +133,14 @@ def part_up_to(symbol: PolyElement, subspace: Subspace, degree: int) -> PolyElem
     """
     domain, terms, operator = _prepared(symbol, subspace)
     if operator.domain == domain:
-        kept = _lowest(terms, operator, degree)
+        remaining = _lowest(terms, operator, degree)
     else:
         parts = [_lowest(component, operator, degree) for component in _coordinate_terms(terms)]
         monomials = dict.fromkeys(monomial for part in parts for monomial in part)
-        kept = {m: domain([part.get(m, sp.QQ.zero) for part in reversed(parts)]) for m in monomials}
-    return symbol.ring.clone(domain=domain).from_dict(kept)
+        remaining = {
+            m: domain([part.get(m, sp.QQ.zero) for part in reversed(parts)]) for m in monomials
+        }
+    return symbol.ring.clone(domain=domain).from_dict(remaining)
 
 
 Monomial = tuple[int, ...]
@@ -219,10 +199,10 @@ def _totals(terms: _Terms, operator: _Operator) -> dict[int, Any]:
 
 
 def _lowest(terms: _Terms, operator: _Operator, degree: int) -> _Terms:
-    kept: _Terms = {}
+    remaining: _Terms = {}
     for k, part in _by_degree(terms).items():
-        kept |= part if k <= degree else operator.lowest(part, k, degree)
-    return kept
+        remaining |= part if k <= degree else operator.lowest(part, k, degree)
+    return remaining
 
 
 def _by_degree(terms: Mapping[Monomial, Any]) -> dict[int, _Terms]:
@@ -254,12 +234,12 @@ class _Counted(_Operator):
     axes: tuple[int, ...]
 
     def norms(self, part: _Terms, k: int) -> dict[int, Any]:
-        found: dict[int, Any] = {}
+        result: dict[int, Any] = {}
         for monomial, c in part.items():
             j = self._degree(monomial)
             weight = self.domain.convert(_factorial(monomial))
-            found[j] = found.get(j, self.domain.zero) + c * c * weight
-        return found
+            result[j] = result.get(j, self.domain.zero) + c * c * weight
+        return result
 
     def lowest(self, part: _Terms, k: int, degree: int) -> _Terms:
         return {m: c for m, c in part.items() if self._degree(m) <= degree}
@@ -283,14 +263,14 @@ class _Mixed(_Operator):
             key: _factorial(unpacked(key, bits, len(self.matrix))) for key in set().union(*vectors)
         }
         moments = [self._inner(vectors[i // 2], vectors[i - i // 2], weights) for i in range(k + 1)]
-        found = {}
+        result = {}
         for j in range(k + 1):
             indicator = _interpolating(k, (j,))
             total = self.domain.zero
             for i, (c, moment) in enumerate(zip(indicator, moments, strict=True)):
                 total += self._number(moment, c / (denominator**2 * self.common**i))
-            found[j] = total
-        return found
+            result[j] = total
+        return result
 
     def lowest(self, part: _Terms, k: int, degree: int) -> _Terms:
         vectors, denominator = self._powers(part, k, k)
@@ -333,8 +313,8 @@ class _Mixed(_Operator):
             for j in range(size)
         ]  # fmt: skip
         moves = [(bits * j, column) for j, column in enumerate(columns) if column]
-        found: dict[int, Any] = {}
-        get = found.get
+        result: dict[int, Any] = {}
+        get = result.get
         for key, value in terms.items():
             for shift, column in moves:
                 n = key >> shift & mask
@@ -343,14 +323,14 @@ class _Mixed(_Operator):
                     for step, entry in column:
                         new = key + step
                         old = get(new)
-                        found[new] = entry * scaled if old is None else old + entry * scaled
-        if len(found) > _MOST_MONOMIALS:
+                        result[new] = entry * scaled if old is None else old + entry * scaled
+        if len(result) > _MOST_MONOMIALS:
             raise UnsupportedExpressionError(
                 f"the projection mixes so many coordinates that more than {_MOST_MONOMIALS} terms "
                 "come up; use fewer coordinates, a lower degree, or a frame in which the subspace "
                 "is spanned by axes"
             )
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in result.items() if value}
 
     def _inner(self, a: dict[int, Any], b: dict[int, Any], weights: Mapping[int, int]) -> Any:
         zero: Any = 0 if self.domain.is_QQ else self.domain.zero
@@ -387,7 +367,25 @@ def _interpolating(k: int, ones: tuple[int, ...]) -> tuple[Fraction, ...]:
     return tuple(total)
 
 
-_Memory = dict[tuple[sp.Expr, int], list[sp.Expr] | None]
+class TaylorSeries(Series):
+    """A power series of SymPy numbers, multiplied out, around a point where it is analytic."""
+
+    @staticmethod
+    def simplified(value: sp.Expr) -> sp.Expr:
+        # Multiplied out, powers of sums of exponentials fill pages.
+        return value if sp.sympify(value, strict=True).has(sp.exp, sp.E) else sp.expand(value)
+
+    @staticmethod
+    def leading_power(value: sp.Expr, exponent: sp.Expr, number: Number) -> sp.Expr:
+        # A quotient of sums of roots would be multiplied out at every order.
+        return _normal_form(1 / value) if exponent == -1 else value**exponent
+
+    def power(self, exponent: sp.Expr, number: Number = same) -> Self:
+        """Return a power; see :meth:`Series.power`."""
+        whole = exponent.is_Integer and exponent > 0
+        if not whole and not (self.end > self.start == 0 and self.coefficients[0].is_nonzero):
+            raise StructureError(f"the power {exponent} of a series that may vanish at 0")
+        return super().power(exponent, number)
 
 
 def taylor_coefficients(expr: sp.Expr, variable: sp.Symbol, order: int) -> list[sp.Expr] | None:
@@ -413,64 +411,14 @@ def taylor_coefficients(expr: sp.Expr, variable: sp.Symbol, order: int) -> list[
     >>> taylor_coefficients(sp.asin(x / 2 + sp.S.Half) * (1 + x), x, 2)
     [pi/6, pi/6 + sqrt(3)/3, 7*sqrt(3)/18]
     """
-    return _coefficients(expr, variable, order, {})
-
-
-def _coefficients(expr: sp.Expr, x: sp.Symbol, order: int, known: _Memory) -> list[sp.Expr] | None:
-    if (expr, order) not in known:
-        known[expr, order] = _found(expr, x, order, known)
-    return known[expr, order]
-
-
-def _found(expr: sp.Expr, x: sp.Symbol, order: int, known: _Memory) -> list[sp.Expr] | None:
-    if not expr.has(x):
-        return [expr] + [sp.S.Zero] * order
-    if expr == x:
-        return [sp.S.Zero, sp.S.One, *[sp.S.Zero] * order][: order + 1]
-    is_power = expr.is_Pow and not expr.exp.has(x)
-    is_function = isinstance(expr, sp.Function) and len(expr.args) == 1
-    if not (expr.is_Add or expr.is_Mul or is_power or is_function):
+    line = TaylorSeries.monomial(1, order, sp.S.One) if order else TaylorSeries((), 1)
+    try:
+        series = substitute(expr, {variable: line})
+    except (StructureError, UnsupportedExpressionError):
         return None
-    parts = []
-    for part in (expr.base,) if is_power else expr.args:
-        series = _coefficients(part, x, order, known)
-        if series is None:
-            return None
-        parts.append(series)
-    if expr.is_Add:
-        return [_tidy(sp.Add(*column)) for column in zip(*parts, strict=True)]
-    if expr.is_Mul:
-        product = parts[0]
-        for other in parts[1:]:
-            product = _product(product, other)
-        return product
-    if is_power:
-        return _power(parts[0], expr.exp)
-    return _function(expr, parts[0], x, order, known)
-
-
-def _product(a: list[sp.Expr], b: list[sp.Expr]) -> list[sp.Expr]:
-    return [_tidy(sp.Add(*(a[k] * b[n - k] for k in range(n + 1)))) for n in range(len(a))]
-
-
-def _power(u: list[sp.Expr], exponent: sp.Expr) -> list[sp.Expr] | None:
-    """Coefficients of u^a, by u (u^a)' = a u' u^a."""
-    if exponent.is_Integer and exponent > 0:
-        result = u
-        for _ in range(int(exponent) - 1):
-            result = _product(result, u)
-        return result
-    if not u[0].is_nonzero:
-        return None
-    # A quotient of sums of roots would be multiplied out at every order.
-    inverse = _normal_form(1 / u[0])
-    ratio = [_tidy(c * inverse) for c in u]
-    found: list[sp.Expr] = [sp.S.One]
-    for n in range(1, len(u)):
-        terms = ((exponent * k - (n - k)) * ratio[k] * found[n - k] for k in range(1, n + 1))
-        found.append(_tidy(sp.Add(*terms) / n))
-    leading = inverse if exponent == -1 else u[0] ** exponent
-    return [leading * c for c in found]
+    if not isinstance(series, Series):
+        return [series] + [sp.S.Zero] * order
+    return [sp.sympify(series.coefficient(n), strict=True) for n in range(order + 1)]
 
 
 def _normal_form(number: sp.Expr) -> sp.Expr:
@@ -482,28 +430,6 @@ def _normal_form(number: sp.Expr) -> sp.Expr:
     except UnsupportedExpressionError:
         return number
     return field.to_sympy(element)
-
-
-def _function(
-    expr: sp.Expr, u: list[sp.Expr], x: sp.Symbol, order: int, known: _Memory
-) -> list[sp.Expr] | None:
-    value = expr.func(u[0])
-    if not value.is_finite or isinstance(expr, sp.Heaviside | sp.Abs | sp.sign):
-        return None
-    if order == 0:
-        return [value]
-    slope = _coefficients(expr.fdiff(1), x, order - 1, known)
-    if slope is None:
-        return None
-    return [value] + [
-        _tidy(sp.Add(*(k * u[k] * slope[n - k] for k in range(1, n + 1))) / n)
-        for n in range(1, order + 1)
-    ]
-
-
-def _tidy(value: sp.Expr) -> sp.Expr:
-    # Multiplied out, powers of sums of exponentials fill pages.
-    return value if value.has(sp.exp, sp.E) else sp.expand(value)
 
 
 # Quadrature averages over no more.
@@ -639,11 +565,11 @@ def _with_polynomial(
 ) -> list[sp.Expr]:
     """Return :math:`2 ⟨P_j p, f⟩ - ‖P_j p‖²` for the polynomial part p of f."""
     symbol = symbol_of(polynomial)
-    own = degree_norms(symbol, subspace)
+    diagonal = degree_norms(symbol, subspace)
     degree = max(map(sum, symbol), default=0)
     coefficients = truncated_symbol(expr, variables, degree)
-    found, before = [], sp.S.Zero
-    for j in range(min(highest, len(own) - 1) + 1):
+    result, before = [], sp.S.Zero
+    for j in range(min(highest, len(diagonal) - 1) + 1):
         part = part_up_to(symbol, subspace, j)
         overlap = sp.Add(
             *(
@@ -654,9 +580,9 @@ def _with_polynomial(
                 if alpha in coefficients
             )
         )
-        found.append(2 * (overlap - before) - own[j])
+        result.append(2 * (overlap - before) - diagonal[j])
         before = overlap
-    return found + [sp.S.Zero] * (highest + 1 - len(found))
+    return result + [sp.S.Zero] * (highest + 1 - len(result))
 
 
 def _parseval(expr: sp.Expr, variables: tuple[sp.Symbol, ...], degree: int) -> sp.Expr:
@@ -743,14 +669,14 @@ def _dual_series(
 
 def _series(value: sp.Expr, order: int, length: int) -> list[sp.Expr]:
     """Return the Taylor coefficients in ρ up to an order, and zeros up to the length."""
-    found = None if value.has(Average) else taylor_coefficients(value, _RHO, order)
-    if found is None:
-        found = []
+    result = None if value.has(Average) else taylor_coefficients(value, _RHO, order)
+    if result is None:
+        result = []
         for j in range(order + 1):
             at_zero = value.subs(_RHO, 0)
-            found.append((at_zero.doit() if at_zero.has(Average) else at_zero) / sp.factorial(j))
+            result.append((at_zero.doit() if at_zero.has(Average) else at_zero) / sp.factorial(j))
             value = value.diff(_RHO) if j < order else value
-    return found + [sp.S.Zero] * (length - order)
+    return result + [sp.S.Zero] * (length - order)
 
 
 def _block(
@@ -813,11 +739,13 @@ def _outside_series(
             ring.zero,
         )
         others = others * ridge_symbol(b, form, highest)
-    found = []
+    result = []
     for j in range(highest + 1):
         shared = [m for m in mine if sum(m) == j and m in others]
-        found.append(sp.Add(*(sp.Mul(*map(sp.factorial, m)) * mine[m] * others[m] for m in shared)))
-    return found
+        result.append(
+            sp.Add(*(sp.Mul(*map(sp.factorial, m)) * mine[m] * others[m] for m in shared))
+        )
+    return result
 
 
 def _conditional_norms(

@@ -1,18 +1,12 @@
-r"""Functions as sums of products of functions of orthonormal linear forms, beside a subspace.
+r"""Functions as sums of products of functions of orthonormal linear forms, and their projections.
 
 A term :math:`c\,x^\alpha \prod_j g_j(\langle u_j, x\rangle)` of :mod:`.ridge_terms` becomes a sum
 of products in which every factor depends on one form and the forms of a product are orthonormal.
 What a subspace U means for it are the numbers :math:`u^T P_U v` and :math:`u^T (1 - P_U) v` of
-pairs of forms, exact and in a normal form, so that a zero among them is 0.
-
-Targets that are no polynomials, projected on low degrees outside a subspace.
-
-Functions :math:`f(x) = \sum_a c_a \prod_k s_{ak}(\langle v_{ak}, x\rangle)` are averaged over
-:math:`x_\perp` form by form: with y = a + τ z, a fixed by :math:`x_U`, the part of degree j of s(y)
-is :math:`\mathrm{He}_j(z)\, \mathbb{E}[s(a + \tau z) \mathrm{He}_j(z)]/j!`. The norms are left to
-:mod:`.ridge_norms`.
-
-What no rule gives in closed form stays an unevaluated 𝔼.
+pairs of forms, exact and in a normal form, so that a zero among them is 0. Averages over
+:math:`x_\perp` go form by form: with y = a + τ z, a fixed by :math:`x_U`, the part of degree j of
+s(y) is :math:`\mathrm{He}_j(z)\, \mathbb{E}[s(a + \tau z) \mathrm{He}_j(z)]/j!`. What no rule gives
+in closed form stays an unevaluated 𝔼.
 """
 
 from __future__ import annotations
@@ -110,16 +104,16 @@ class FormGeometry:
         zero: equal directions of different terms are equal, and their parts combine.
         """
         complement = sp.eye(self.projector.rows) - self.projector
-        found: list[Vector] = []
+        result: list[Vector] = []
         for u in directions:
             rest = [canonical(entry) for entry in complement * sp.Matrix(u)]
-            for w in found:
+            for w in result:
                 share = _dot(rest, w) / _dot(w, w)
                 rest = [canonical(a - share * b) for a, b in zip(rest, w, strict=True)]
             leading = next((entry for entry in rest if entry != 0), None)
             if leading is not None:
-                found.append(tuple(canonical(entry / leading) for entry in rest))
-        return found
+                result.append(tuple(canonical(entry / leading) for entry in rest))
+        return result
 
     def slope(self, u: Vector, w: Vector) -> sp.Expr:
         """Return ⟨u, w⟩/|w|."""
@@ -179,7 +173,7 @@ def _without_powers(terms: Sequence[RidgeTerm]) -> list[FormProduct]:
             )
         )
         monomials = sp.Poly(polynomial, *axes, domain=sp.EXRAW).terms()
-    found = []
+    result = []
     for exponents, c in monomials:
         coefficient = canonical(c) if len(terms) > 1 else c
         if coefficient == 0:
@@ -189,8 +183,8 @@ def _without_powers(terms: Sequence[RidgeTerm]) -> list[FormProduct]:
             for v, g, n in zip(frame, integrands, exponents, strict=True)
             if n or g != 1
         )
-        found.append(FormProduct(coefficient, factors))
-    return found
+        result.append(FormProduct(coefficient, factors))
+    return result
 
 
 def _orthogonalised(vector: Vector, frame: Iterable[Vector]) -> Vector | None:
@@ -265,16 +259,16 @@ def _outermost(
     roots: Sequence[sp.Expr], ahead: Callable[[sp.Expr, sp.Expr], sp.Expr]
 ) -> list[tuple[sp.Expr, sp.Expr]]:
     """Return which root is ahead of all others, as (weight, root) with weights that sum to 1."""
-    found: list[tuple[sp.Expr, sp.Expr]] = []
+    result: list[tuple[sp.Expr, sp.Expr]] = []
     for root in roots:
-        if not found:
-            found = [(sp.S.One, root)]
+        if not result:
+            result = [(sp.S.One, root)]
             continue
-        gaps = [sp.expand(ahead(root, other)) for _, other in found]
-        kept = [(w * _step(-gap), other) for (w, other), gap in zip(found, gaps, strict=True)]
-        new = sp.Add(*(w * _step(gap) for (w, _), gap in zip(found, gaps, strict=True)))
-        found = [(w, r) for w, r in [*kept, (new, root)] if w != 0]
-    return found
+        gaps = [sp.expand(ahead(root, other)) for _, other in result]
+        remaining = [(w * _step(-gap), other) for (w, other), gap in zip(result, gaps, strict=True)]
+        new = sp.Add(*(w * _step(gap) for (w, _), gap in zip(result, gaps, strict=True)))
+        result = [(w, r) for w, r in [*remaining, (new, root)] if w != 0]
+    return result
 
 
 def _step(x: sp.Expr) -> sp.Expr:

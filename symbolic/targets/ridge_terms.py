@@ -26,6 +26,7 @@ from sympy.polys.orderings import lex
 from sympy.polys.rings import PolyElement, PolyRing
 
 from ...errors import UnsupportedExpressionError
+from ..exact.series import truncated, truncated_product
 from ..expressions.activations import z as _z
 from ..expressions.functions import relu
 from ..gaussian.zero_test import is_exactly_zero
@@ -103,8 +104,8 @@ def ridge_terms(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> tuple[RidgeTer
     """
     terms = _multiplied_out(_split_products(expr))
     # What cancels when it is multiplied out leaves a plain 0.
-    kept = sorted((term for term in terms if term != 0), key=sp.default_sort_key)
-    return tuple(_term(term, tuple(variables)) for term in kept)
+    remaining = sorted((term for term in terms if term != 0), key=sp.default_sort_key)
+    return tuple(_term(term, tuple(variables)) for term in remaining)
 
 
 def _multiplied_out(expr: sp.Expr) -> tuple[sp.Expr, ...]:
@@ -304,13 +305,10 @@ def _parallel(a: Sequence[sp.Expr], b: Sequence[sp.Expr]) -> bool:
     return all(m == 0 or is_exactly_zero(m, "a minor of two directions") for m in minors)
 
 
-MultiIndex = tuple[int, ...]
-
-
 @functools.lru_cache(maxsize=256)
 def truncated_symbol(
     expr: sp.Expr, variables: tuple[sp.Symbol, ...], degree: int
-) -> dict[MultiIndex, sp.Expr]:
+) -> dict[tuple[int, ...], sp.Expr]:
     r"""Return {α: c_α} up to a total degree.
 
     Parameters
@@ -369,11 +367,11 @@ def _symbol_of(
     for ridge in term.ridges:
         line = zip(ridge.direction, ring.gens, strict=True)
         form = sum((g * number(u) for u, g in line), ring.zero)
-        series = _truncate(series * ridge_symbol(ridge, form, enough, number), enough)
+        series = truncated_product(series, ridge_symbol(ridge, form, enough, number), enough)
     for i, exponent in enumerate(term.powers):
         for _ in range(exponent):
             series = series * ring.gens[i] + series.diff(ring.gens[i])
-    return _truncate(series, degree) * number(term.coefficient)
+    return truncated(series, degree) * number(term.coefficient)
 
 
 def ridge_symbol(
@@ -389,8 +387,3 @@ def ridge_symbol(
         total += power * number(moment / sp.factorial(k))
         power = power * form
     return total
-
-
-def _truncate(element: sp.Expr, degree: int) -> sp.Expr:
-    kept = {alpha: c for alpha, c in element.items() if sum(alpha) <= degree}
-    return element.ring.from_dict(kept)

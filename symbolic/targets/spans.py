@@ -1,46 +1,24 @@
 r"""The spans that leaps and staircases are made of, for any target.
 
-Ranks of vectors over fields with formal generators, proven.
-
-Over rationals and algebraic numbers this is elimination. Over rational functions of constants it is
-not: elimination brings in quotients whose greatest common divisors take longer than anything else.
-There vectors are multiplied by their denominators; that one is independent of others is shown by a
-minor that an interval keeps away from zero, that it depends on them by minors that are formally
-zero, and the reduced echelon form comes from Cramer's rule at the end.
-
-Taylor polynomials of symbols at 0, and the constants that they need.
-
-:math:`F(\xi) = \sum_\alpha (\mu_\alpha/\alpha!)\,\xi^\alpha`, so that these are the Hermite
-coefficients of f, here along a subspace: exact elements of a field that holds the values at 0 of
-all error functions and open symbols in F.
-
-Tensors of a symbol in closed form on a subspace.
-
-With the basis B of U in echelon form, a point of R^r is s at the pivots of U and
-:math:`q_j + \sum_i B_{ij} s_i` elsewhere. D^jF on U takes derivatives along the axes of q, which
-only the coordinates off the pivots contain, and the restriction ξ = Bᵀs.
-
-Directions that a target without finite expansion shows a network that knows a subspace U.
-
-As for polynomials (:mod:`.conditional_spans`),
+Directions that a target without finite expansion shows a network that knows a subspace U are, as
+for polynomials (:mod:`.conditional_spans`),
 
 .. math:: \Gamma_\kappa(U) = U + \sum_{j\le\kappa} \mathrm{span}
           \{D^jF(\xi)[v_2, \dots, v_j, \cdot] : \xi \in U\},
 
-but now the rank is bounded from two sides (derived here).
-
-- From above: D^jF on U in normal form is :math:`\sum_m h_m(\xi)\, v_m` with functions h_m and
-  vectors v_m, and its values lie in the span of the v_m. Parity, relations between the functions
-  and cancellations have acted before (:mod:`.closed_symbols`).
-- From below: Hermite coefficients along U, exact, with minors that are certified not to be zero
-  by intervals.
-
-Where the two agree the span is decided, else it is "undetermined beyond order K", K the Hermite
-degree up to which coefficients were looked at. Coefficients of one Hermite degree stand before
-monomials of one degree, so a mask of degrees selects coefficients in the second, and takes the part
-of one parity in the first.
-
-Vectors in the rows of a span are coefficients in units of the basis of U without denominators.
+but now the rank is bounded from two sides (derived here). From above, D^jF on U in normal form
+(:mod:`.closed_symbols`) is :math:`\sum_m h_m(\xi)\, v_m` with functions h_m, and its values lie in
+the span of the vectors v_m. From below, Hermite coefficients along U, which are Taylor coefficients
+of :math:`F(\xi) = \sum_\alpha (\mu_\alpha/\alpha!)\,\xi^\alpha` over a field that holds the values
+of all error functions and open symbols, have minors that intervals keep away from zero. Where the
+two agree the span is decided, else it is "undetermined beyond order K", K the Hermite degree up to
+which coefficients were looked at. A mask of degrees selects coefficients in the second, and takes
+the part of one parity in the first. With the basis B of U in echelon form, a point of R^r is s at
+the pivots of U and :math:`q_j + \sum_i B_{ij} s_i` elsewhere: derivatives go along the axes of q,
+and the restriction to U is ξ = Bᵀs. Over functions of constants vectors are multiplied by their
+denominators and ranks come from minors, because elimination brings in quotients whose common
+divisors take longer than anything else. Vectors in the rows of a span are coefficients in units of
+the basis of U without denominators.
 """
 
 from __future__ import annotations
@@ -50,22 +28,33 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 from sympy.polys.orderings import lex
 from sympy.polys.rings import PolyElement, PolyRing
 
-from ...errors import ParameterError, UndecidedError
+from ...errors import UndecidedError
 from ..exact.constant_enclosures import NoEnclosure
 from ..exact.fields import common_field
+from ..exact.series import truncated, truncated_product
 from ..expressions.regularity import Parity
 from .activation_mask import DegreeMask
 from .closed_symbols import Erf, Factor, Mode, Open, OpenKernel, Setting, SymbolForm, closed_symbol
-from .conditional_spans import MultiIndex, PolynomialSpans, Span, SpanRow, SpanSource
+from .conditional_spans import (
+    HIGHEST_DEGREE,
+    MultiIndex,
+    PolynomialSpans,
+    Span,
+    SpanRow,
+    SpanSource,
+    require_growth,
+)
 from .formal_fields import Certifier, excludes_zero, formal_field
 from .subspaces import Element, Subspace
-from .target import HIGHEST_DEGREE, Target
+
+if TYPE_CHECKING:
+    from .target import Target
 
 Vector = Sequence[Element]
 
@@ -157,14 +146,14 @@ class CertifiedRank:
 
     def over(self, certifier: Certifier, embed: Callable[[Element], Element]) -> CertifiedRank:
         """Return the same vectors over the larger field of another certifier."""
-        found = CertifiedRank(certifier, self.width)
-        found.is_unclear, found._pivots = self.is_unclear, list(self._pivots)
-        found.vectors = [[embed(entry) for entry in vector] for vector in self.vectors]
+        result = CertifiedRank(certifier, self.width)
+        result.is_unclear, result._pivots = self.is_unclear, list(self._pivots)
+        result.vectors = [[embed(entry) for entry in vector] for vector in self.vectors]
         if certifier.field.is_FractionField:
-            found._rows = [cleared(vector) for vector in found.vectors]
+            result._rows = [cleared(vector) for vector in result.vectors]
         else:
-            found._rows = [[embed(entry) for entry in row] for row in self._rows]
-        return found
+            result._rows = [[embed(entry) for entry in row] for row in self._rows]
+        return result
 
     def subspace(self) -> Subspace:
         """Return the span of the vectors, in the smallest field.
@@ -195,10 +184,10 @@ class CertifiedRank:
         names: list[sp.Expr] = []
         for i, j in itertools.product(range(self.rank), range(self.width)):
             minor = _minor(rows, [*pivots[:i], j, *pivots[i + 1 :]])
-            found = _quotient(field, minor, determinant)
-            if isinstance(found, sp.Expr):
-                names.append(found)
-            numbers.append(found if isinstance(found, sp.Expr) else field.to_sympy(found))
+            result = _quotient(field, minor, determinant)
+            if isinstance(result, sp.Expr):
+                names.append(result)
+            numbers.append(result if isinstance(result, sp.Expr) else field.to_sympy(result))
         smaller, entries = formal_field(numbers, names=names)
         entries = [_monic(smaller, entry) for entry in entries]
         starts = range(0, len(entries), self.width)
@@ -290,20 +279,20 @@ def places(forms: Iterable[SymbolForm], degree: int) -> dict[Place, sp.Expr]:
     degree : int
         0 for the values of functions of nothing, which restriction to a subspace leaves.
     """
-    found: dict[Place, sp.Expr] = {}
+    result: dict[Place, sp.Expr] = {}
     for form in forms:
         to_sympy = form.setting.ring.domain.to_sympy
         for factor in {factor for mode in form.terms for factor, _ in mode.factors}:
             if isinstance(factor, Erf):
                 b = factor.form.coeff(1)
-                if b and b not in found:
-                    found[b] = sp.erf(to_sympy(b))
+                if b and b not in result:
+                    result[b] = sp.erf(to_sympy(b))
                 continue
             highest = factor.order + (degree if factor.form else 0)
             for n in range(factor.order, highest + 1):
-                if (factor.kernel, n) not in found:
-                    found[factor.kernel, n] = factor.kernel.moment(n)
-    return found
+                if (factor.kernel, n) not in result:
+                    result[factor.kernel, n] = factor.kernel.moment(n)
+    return result
 
 
 class Expander:
@@ -339,7 +328,7 @@ class Expander:
         """Return the Taylor polynomial."""
         total = self.ring.zero
         for mode, p in form.terms.items():
-            total = total + self.product(self.lifted(p), self.of_mode(mode))
+            total = total + self._product(self.lifted(p), self.of_mode(mode))
         return total
 
     def split(self, mode: Mode) -> tuple[Mode, Element]:
@@ -368,11 +357,11 @@ class Expander:
                 series = self.exponential(self.lifted(mode.exponent))
             if mode.frequency:
                 sine = self.sine(self.lifted(mode.frequency), mode.is_sine)
-                series = self.product(series, sine)
+                series = self._product(series, sine)
             for factor, n in mode.factors:
                 power = self.of_factor(factor)
                 for _ in range(n):
-                    series = self.product(series, power)
+                    series = self._product(series, power)
             self._series[mode] = series
         return self._series[mode]
 
@@ -417,7 +406,7 @@ class Expander:
         n = 0
         while term:
             n += 1
-            term = self.product(term, exponent) * self._inverse(n)
+            term = self._product(term, exponent) * self._inverse(n)
             total = total + term
         return total
 
@@ -428,27 +417,12 @@ class Expander:
         signs = ((n - start) % 4 for n in range(self.degree + 1))
         return self.along(frequency, ({0: one, 2: -one}.get(n, one * 0) for n in signs))
 
-    def product(self, first: PolyElement, second: PolyElement) -> PolyElement:
-        """Return the product without the terms beyond the degree."""
-        if len(first) > len(second):
-            first, second = second, first
-        by_degree: dict[int, list[Any]] = {}
-        for monomial, c in second.items():
-            by_degree.setdefault(sum(monomial), []).append((monomial, c))
-        terms: dict[tuple[int, ...], Element] = {}
-        for monomial, c in first.items():
-            room = self.degree - sum(monomial)
-            for degree, others in by_degree.items():
-                if degree <= room:
-                    for other, d in others:
-                        key = tuple(map(int.__add__, monomial, other))
-                        terms[key] = terms[key] + c * d if key in terms else c * d
-        return self.ring.from_dict({key: c for key, c in terms.items() if c})
-
     def lifted(self, p: PolyElement) -> PolyElement:
         """Return a polynomial over the larger field, without the terms beyond the degree."""
-        kept = {m: self.embed(c) for m, c in p.items() if sum(m) <= self.degree}
-        return self.ring.from_dict(kept)
+        return self.ring.from_dict({m: self.embed(c) for m, c in truncated(p, self.degree).items()})
+
+    def _product(self, first: PolyElement, second: PolyElement) -> PolyElement:
+        return truncated_product(first, second, self.degree)
 
     def _inverse(self, n: int) -> Element:
         return self.ring.domain.convert_from(sp.QQ(1, n), sp.QQ)
@@ -503,8 +477,8 @@ class Region:
         mask, d = self.spans.mask, len(self.rows)
         # All coefficients have to be seen of degrees that pass one by one.
         lowest = max([2, *(mask.extra if mask is not None else ())]) - 1
-        kept = [n for n in _DEGREES if n > lowest and math.comb(n + d, d) <= _MOST_MONOMIALS]
-        return (lowest, *kept)
+        remaining = [n for n in _DEGREES if n > lowest and math.comb(n + d, d) <= _MOST_MONOMIALS]
+        return (lowest, *remaining)
 
     def form(self, alpha: MultiIndex, *, masked: bool) -> SymbolForm:
         """Return ∂^αF on U."""
@@ -517,13 +491,13 @@ class Region:
     def sources(self, inside: MultiIndex, outside: MultiIndex) -> tuple[MultiIndex, ...]:
         """Return the multi-indices of the Hermite terms whose gradients have a monomial."""
         degree = sum(inside) + sum(outside) + 1
-        found = set()
+        result = set()
         for alpha in self.spans.target.he_coefficients(degree):
             for i, n in enumerate(alpha):
                 beta = (*alpha[:i], n - 1, *alpha[i + 1 :])
-                if n and alpha not in found and self._has_monomial(beta, inside, outside):
-                    found.add(alpha)
-        return tuple(sorted(found, reverse=True))
+                if n and alpha not in result and self._has_monomial(beta, inside, outside):
+                    result.add(alpha)
+        return tuple(sorted(result, reverse=True))
 
     def _has_monomial(self, beta: MultiIndex, inside: MultiIndex, outside: MultiIndex) -> bool:
         """Whether ξ^β has s^inside q^outside."""
@@ -624,14 +598,7 @@ class ClosedSymbolSpans:
         strict : bool
             Stop after the first order that adds something.
         """
-        if isinstance(highest_order, bool) or not isinstance(highest_order, int | sp.Integer):
-            raise ParameterError(f"order must be a whole number, got {highest_order!r}")
-        if not 1 <= highest_order <= HIGHEST_DEGREE:
-            raise ParameterError(f"order must be from 1 to {HIGHEST_DEGREE}, got {highest_order}")
-        if subspace.ambient_dimension != self.dimension:
-            raise ParameterError(
-                f"subspace must be of R^{self.dimension}, got one of R^{subspace.ambient_dimension}"
-            )
+        require_growth(subspace, highest_order, self.dimension, HIGHEST_DEGREE)
         if subspace.is_whole:
             return Span(subspace, (), None)
         return self._decided(Region(self, subspace), subspace, int(highest_order), strict)
@@ -711,14 +678,14 @@ class ClosedSymbolSpans:
 
     def _decided(self, region: Region, start: Subspace, highest: int, strict: bool) -> Span:
         """Return the span from Taylor polynomials of rising degree."""
-        found = None
+        result = None
         for degree in region.degrees:
             attempt = _Attempt(region, start, degree)
-            found = attempt.span(highest, strict)
-            if found.decided or (degree >= _ENOUGH and attempt.is_blocked):
+            result = attempt.span(highest, strict)
+            if result.decided or (degree >= _ENOUGH and attempt.is_blocked):
                 break
-        assert found is not None
-        return found
+        assert result is not None
+        return result
 
 
 class _Attempt:
@@ -777,21 +744,21 @@ class _Attempt:
         plain = {q: self.region.gradient(q, masked=False) for q in expected}
         masked = {q: self.region.gradient(q, masked=True) for q in expected}
         self._extend([form for part in (plain, masked) for q in expected for form in part[q]])
-        found = sorted(
+        result = sorted(
             (row for q in expected for row in self._coefficients(q, plain[q], order)),
             key=lambda row: (sum(row[0]), [-n for n in (*row[0], *row[1])]),
         )
         if self._is_exhausted:
-            for _, _, vector in found:
+            for _, _, vector in result:
                 self.upper.insert(vector)
         else:
             for q in expected:
                 for vector in self._modes(masked[q]):
                     self.upper.insert(vector)
-            for inside, _, vector in found:
+            for inside, _, vector in result:
                 if self.spans.is_extra(sum(inside) + order):
                     self.upper.insert(vector)
-        for inside, outside, vector in found:
+        for inside, outside, vector in result:
             if self._agree:
                 break
             if self.lower.insert(vector):
@@ -843,9 +810,11 @@ class _Attempt:
         vectors: dict[tuple[Mode, MultiIndex], list[Element]] = {}
         for i, form in enumerate(gradient):
             for mode, p in form.terms.items():
-                kept, value = self.expander.split(mode)
+                remaining, value = self.expander.split(mode)
                 for monomial, c in p.items():
-                    vector = vectors.setdefault((kept, monomial), [self.field.zero] * len(gradient))
+                    vector = vectors.setdefault(
+                        (remaining, monomial), [self.field.zero] * len(gradient)
+                    )
                     vector[i] += self.embed(c) * value
         return list(vectors.values())
 
@@ -892,6 +861,4 @@ def spans_of(target: Target, mask: DegreeMask | None = None, *, step: int = 1) -
     if target.is_polynomial:
         element = target.expansion.symbol_element
         return PolynomialSpans(element if mask is None else mask.restrict(element, step))
-    # Imported here: closed forms need the rules for Gaussian expectations, polynomials none.
-
     return ClosedSymbolSpans(target, mask, step=step)

@@ -45,7 +45,8 @@ from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import hermite_coefficients
 from ..hermite.expansion import HermiteExpansion
 from ..hermite.heat_flow import gaussian_moment
-from .target import HIGHEST_DEGREE, Target, checked_components, target as read_target
+from .conditional_spans import HIGHEST_DEGREE
+from .target import Target, checked_components, target as read_target
 
 DIMENSION = sp.Symbol("d", positive=True)
 """The input dimension d in orders and mean squares."""
@@ -289,8 +290,8 @@ class GradientExpansion(Typeset):
         The other components of G are those of w times :meth:`along`.
         """
         rule = self._rule(weights)
-        own = sp.Matrix(self.weights).xreplace(rule)
-        return self.inside(weights) + self.along(weights) * own
+        direction = sp.Matrix(self.weights).xreplace(rule)
+        return self.inside(weights) + self.along(weights) * direction
 
     def _rule(self, weights: Sequence[sp.Expr] | None) -> dict[sp.Symbol, sp.Expr]:
         if weights is None:
@@ -333,10 +334,10 @@ class GradientExpansion(Typeset):
                 "use a student of the catalogue or an expression in z"
             )
         slope = self.student.derivative.xreplace({z: self.norm * z})
-        kept = self.target.norm_squared
+        remaining = self.target.norm_squared
         for k in self.removed:
-            kept -= _part_norm(self.target, k)
-        return DIMENSION / SAMPLES * sp.expand(kept) * expect(slope**2, z)
+            remaining -= _part_norm(self.target, k)
+        return DIMENSION / SAMPLES * sp.expand(remaining) * expect(slope**2, z)
 
     def __str__(self) -> str:
         lines = [

@@ -118,20 +118,20 @@ class Subspace(Typeset):
         length = dimension if dimension is not None else len(rows[0])
         field, entries = exact_field([entry for row in rows for entry in row])
         elements = [tuple(entries[i * length : (i + 1) * length]) for i in range(len(rows))]
-        found = cls.from_elements(elements, field, length)
-        if independent and found.dimension < len(rows):
+        result = cls.from_elements(elements, field, length)
+        if independent and result.dimension < len(rows):
             _refuse_dependent(elements, field, length, rows, argument)
-        return found
+        return result
 
     @classmethod
     def from_elements(
         cls, rows: Iterable[Sequence[Element]], field: Any, dimension: int
     ) -> Subspace:
         """Return the span of rows of elements of a domain."""
-        kept = [list(row) for row in rows if any(row)]
-        if not kept:
+        remaining = [list(row) for row in rows if any(row)]
+        if not remaining:
             return cls(field, (), dimension)
-        matrix = DomainMatrix(kept, (len(kept), dimension), field)
+        matrix = DomainMatrix(remaining, (len(remaining), dimension), field)
         echelon, pivots = matrix.rref()
         if not independence_is_proved(field):
             _certify_rank(matrix, pivots)
@@ -228,14 +228,14 @@ class Subspace(Typeset):
             return whole.over(self.field, lambda a: self.field.convert_from(a, sp.QQ))
         free = [j for j in range(self.ambient_dimension) if j not in self.pivots]
         zero, one = self.field.zero, self.field.one
-        found = []
+        result = []
         for j in free:
             vector = [zero] * self.ambient_dimension
             vector[j] = one
             for row, pivot in zip(self.rows, self.pivots, strict=True):
                 vector[pivot] = -row[j]
-            found.append(vector)
-        return Subspace.from_elements(found, self.field, self.ambient_dimension)
+            result.append(vector)
+        return Subspace.from_elements(result, self.field, self.ambient_dimension)
 
     def intersection(self, other: Subspace) -> Subspace:
         """Return the vectors in both subspaces."""

@@ -46,8 +46,10 @@ from ..expressions.regularity import require_square_integrable
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.expansion import HermiteExpansion
 from ..hermite.tensors import hermite_tensor, orthogonal_matrix
+from .conditional_spans import HIGHEST_DEGREE, MultiIndex
 from .ridge_norms import second_moment
 from .ridge_terms import T, ridge_terms, truncated_symbol
+from .spans import spans_of
 from .subspaces import Subspace
 
 
@@ -129,13 +131,8 @@ def _bounded(
     )
 
 
-MultiIndex = tuple[int, ...]
-
 MOST_TERMS = 10_000
 """A polynomial target may have this many Hermite coefficients."""
-
-HIGHEST_DEGREE = 64
-"""Hermite tensors are offered, and polynomial targets taken, up to this order."""
 
 _COORDINATE = re.compile(r"x[0-9]+")
 _LETTERS = ({"x", "y", "z"}, {"u", "v", "w"})
@@ -312,9 +309,6 @@ class Target:
         >>> target("He(2, x1 - x3)").relevant_subspace.basis
         ((1, 0, -1),)
         """
-        # Imported here: the spans are made of targets.
-        from .spans import spans_of
-
         return spans_of(self).relevant_subspace
 
     def rotated(self, rotation: sp.MatrixBase | Sequence[Sequence[sp.Expr | int]]) -> Target:
@@ -650,7 +644,7 @@ def _checked_directions(directions: Any) -> list[tuple[sp.Expr, ...]]:
             f"directions have {length} components; targets have at most {MAX_VARIABLES} "
             "coordinates: give the components in a frame of their span"
         )
-    found = []
+    result = []
     for k, row in enumerate(listed):
         if len(row) != length:
             raise ParameterError(
@@ -663,8 +657,8 @@ def _checked_directions(directions: Any) -> list[tuple[sp.Expr, ...]]:
         )
         if not any(vector):
             raise ParameterError(f"directions[{k}] is zero; leave it out or give a direction")
-        found.append(vector)
-    return found
+        result.append(vector)
+    return result
 
 
 def _listed(values: Any, name: str) -> list[Any]:

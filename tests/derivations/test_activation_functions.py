@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from giantstep.derivations.activation_functions import elementwise, kept_elementwise
+from giantstep.derivations.activation_functions import cached_elementwise, elementwise
 from giantstep.errors import AssumptionError, EmissionError
 from giantstep.numeric.cache import FileCache
 from giantstep.symbolic.expressions.activations import Activation, activation, z
@@ -220,7 +220,7 @@ def test_a_function_that_jumps_has_values_only():
 
 def test_texts_are_derived_once_and_kept_with_their_machine_code(tmp_path):
     cache = FileCache(tmp_path)
-    made = kept_elementwise(cache, "tanh")
+    made = cached_elementwise(cache, "tanh")
     assert made(0.0) == 0.0
-    assert kept_elementwise(cache, "tanh") == made
+    assert cached_elementwise(cache, "tanh") == made
     assert {file.suffix for file in tmp_path.rglob("elementwise_*")} >= {".py", ".nbi", ".nbc"}

@@ -322,8 +322,7 @@ def test_optima_and_sensitivities_are_those_of_the_solutions():
 @pytest.mark.parametrize(
     "bulk",
     [
-        pytest.param(two_levels(), marks=pytest.mark.slow),
-        "orthonormal",
+        pytest.param("orthonormal", marks=pytest.mark.slow),
         pytest.param(two_levels(F=[1.0, 0.5]), marks=pytest.mark.slow),
     ],
     ids=repr,

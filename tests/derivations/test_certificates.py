@@ -254,11 +254,12 @@ class TestFlippedSigns:
             self.prove(*self.spiked(), "V1_hat")
 
     @pytest.mark.slow
-    def test_every_flip_is_refused(self, flint):
-        for kernel, point in (self.risk(), self.spiked()):
-            targets = needed_targets(kernel.lowered, kernel.outputs)
+    def test_flips_everywhere_are_refused(self, flint):
+        # A flip of the saddle point takes a second: every fifth of them.
+        for (kernel, point), stride in ((self.risk(), 1), (self.spiked(), 5)):
+            targets = needed_targets(kernel.lowered, kernel.outputs)[::stride]
             harmless = {*targets} - {*self.refused(kernel, point, targets)}
-            assert len(harmless) < 12 < len(targets)
+            assert len(harmless) * stride < 12 < len(targets) * stride
 
 
 # ------------------------------------------------------------------ systems of users

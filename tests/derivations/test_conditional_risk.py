@@ -150,7 +150,7 @@ def test_conditional_risk_does_not_depend_on_the_frame():
     assert turned.risk == pytest.approx(one.risk, rel=1e-12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     st.floats(0.02, 50),
     st.integers(2, 12),

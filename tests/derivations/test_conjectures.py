@@ -168,7 +168,7 @@ entries = st.integers(-3, 3)
 
 
 @given(st.lists(st.lists(entries, min_size=3, max_size=3), min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_interval_rank_is_the_rank(rows):
     ctx = MPIntervalContext()
     ctx.dps = 30

@@ -158,7 +158,7 @@ def test_letters_are_dimensions_and_merge_nowhere_on_a_curve():
     assert "bias" not in LETTERS.curve(alpha=1, ridge=0.1, step_size=[1, 2]).to_dataset()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     penalty=st.floats(1e-3, 1e3), alpha=st.floats(0.2, 5), beta=st.floats(0.2, 5)
 )  # fmt: skip
@@ -270,7 +270,7 @@ def test_figures():
     assert axes.get_xscale() == "log" and axes.get_ylabel() == r"aspect ratio $\beta = p/d$"
     risks = STEP.curve(step_size=[0, 1, 2], ridge=gs.paper_ridge(0.05)).plot()
     assert [t.get_text() for t in risks.get_legend().get_texts()][:2] == [
-        "risk initial", "risk trained"
+        "random features $W_0$", "after the step"
     ]  # fmt: skip
     assert r"\lambda_B = 0.05" in risks.texts[0].get_text()
     assert r"\eta" not in risks.texts[0].get_text()
@@ -381,7 +381,14 @@ OLD_AND_NEW = {
 """Calls of the last release, and what is written now."""
 
 
-@pytest.mark.parametrize("old", OLD_AND_NEW)
+# Of losses and derivatives, which are derived and compiled first.
+AFTER_DERIVING = ("loss", "curve of a loss", "sensitivities")
+
+
+@pytest.mark.parametrize(
+    "old",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in AFTER_DERIVING)) for n in OLD_AND_NEW],
+)
 def test_calls_of_the_last_release_still_answer(old):
     before, now = OLD_AND_NEW[old]
     with pytest.warns(DeprecationWarning, match="from now on") as caught:
@@ -400,6 +407,39 @@ def test_figures_of_the_last_release():
     with pytest.warns(DeprecationWarning, match=r"plot\(\) is written curve\(...\).plot\("):
         axes = SPIKED.plot(curve.to_dataset())
     assert axes.get_title(loc="left") == curve.plot().get_title(loc="left")
+
+
+OLD_AND_NEW_FIGURES = {
+    "risk": (
+        lambda: STEP.plot_risk("beta", [1, 2, 3], ridge=0.1),
+        lambda: STEP.curve(beta=[1, 2, 3], ridge=0.1).plot(),
+    ),
+    "phases": (
+        lambda: STEP.plot_phase("step_size", [0, 1, 2, 3, 4], "beta", [1, 2, 3, 4, 5], ridge=0.1),
+        lambda: STEP.curve(step_size=[0, 1, 2, 3, 4], beta=[1, 2, 3, 4, 5], ridge=0.1).plot(),
+    ),
+    "singular values": (
+        lambda: STEP.plot_singular_values(), lambda: STEP.weight_spike().plot(),
+    ),
+    "amplitudes": (
+        lambda: STEP.large_steps().plot_amplitudes().axes[0],
+        lambda: STEP.large_steps().plot("errors"),
+    ),
+}  # fmt: skip
+"""Figures of the last release, and what draws them now."""
+
+
+@pytest.mark.parametrize("old", OLD_AND_NEW_FIGURES)
+def test_figures_have_become_those_of_results(old):
+    before, now = OLD_AND_NEW_FIGURES[old]
+    with pytest.warns(DeprecationWarning, match="from now on") as caught:
+        found = before()
+    assert {warning.filename for warning in caught} == {__file__}
+    expected = now()
+    assert found.get_title(loc="left") == expected.get_title(loc="left")
+    assert found.get_title() == expected.get_title()
+    labels = [[line.get_label() for line in axes.get_lines()] for axes in (found, expected)]
+    assert labels[0] == labels[1] and len(found.collections) == len(expected.collections)
 
 
 def test_names_of_parameters():

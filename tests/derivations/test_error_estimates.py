@@ -37,8 +37,11 @@ CASES = [
     (("sin(9*z)*cos(7*z) + tanh(z)", "erf", 0.5, 2.0, 0.9), (1.5, 1.0, 0.1, 0.0), "and a pole"),
 ]
 
-# Many digits of these take some ten seconds each.
-SLOW = ("steep student, narrow bulk", "steep teacher", "and a pole")
+# Many digits of these take two to ten seconds each.
+SLOW = (
+    *("steep student, narrow bulk", "steep teacher", "and a pole", "jump in the outer integrand"),
+    *("negative alignment, few samples", "polynomial growth"),
+)
 # model.solve(alpha, ridge, digits=18).test_error where that takes long.
 PRECISE = {
     "nearly perfect learning": 9.73377913829615759e-35,

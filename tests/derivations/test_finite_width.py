@@ -83,7 +83,7 @@ def test_sensitivity_to_the_inverse_width():
     assert 0 < slope < near
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.floats(0.1, 10), st.floats(1e-3, 10), st.floats(0.1, 2), st.integers(1, 10**6))
 def test_energy_identity(alpha, ridge, r, width):
     # derived here: d/dλ of the regularised loss per neuron is q2/2, at fixed width.

@@ -93,6 +93,7 @@ def test_networks_learn_what_the_staircase_says(target, student, options, chain)
     assert found.agrees, str(found)
 
 
+@pytest.mark.slow
 def test_two_readout_values_reach_one_direction_less():
     # x1*x2 and He3(x1)*x3 are both of even degree: the clusters ±u move along one combination.
     options = {"samples_factor": 600, "dimension": 200, "width": 64}
@@ -160,7 +161,7 @@ def test_preprocessing_takes_the_linear_part_out_of_the_prediction():
 # ---------------------------------------------------------------------- the adapted basis
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=4, max_size=4), min_size=1, max_size=4))
 def test_the_adapted_basis_is_orthonormal_and_adapted(rows):
     chain, known = [], Subspace.zero(4)

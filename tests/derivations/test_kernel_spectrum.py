@@ -102,7 +102,7 @@ SIZES = st.floats(-3, 3).map(lambda x: 10.0**x)
 
 
 @given(alpha=SIZES, beta=SIZES, kappa=st.floats(-6, 6).map(lambda x: 10.0**x))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_wild_parameters(alpha, beta, kappa):
     found = curve(alpha, beta, "1", repr(kappa))
     edges = found.float_edges

@@ -24,7 +24,7 @@ from giantstep.derivations.one_gradient_step.claims_large import joint_value
 from giantstep.derivations.one_gradient_step.large_steps import LargeStepLimit, large_step_limit
 from giantstep.derivations.one_gradient_step.reference import reference_document
 from giantstep.errors import AssumptionError, ConvergenceError, ExpressionError, ParameterError
-from giantstep.numeric.scaled_distance import scan
+from giantstep.numeric.local_minima import scan
 from giantstep.numeric.smoothed import Smoothed
 from giantstep.symbolic.expressions.activations import activation
 
@@ -34,6 +34,7 @@ IDENTIFIERS = [f"{row['student']}-{row['teacher']}" for row in TABLE]
 
 @cache
 def centred(student: str, teacher: str) -> LargeStepLimit:
+    """The limit of a pair, searched for once: half a second to two."""
     return large_step_limit(student, teacher, centre=True)
 
 
@@ -114,7 +115,7 @@ def test_quadrature_agrees_with_averages_over_two_variables(student, teacher):
     ],
 )
 def test_the_error_estimate_is_honest(student, teacher):
-    found = large_step_limit(student, teacher, centre=True)
+    found = centred(student, teacher)
     error = AmplitudeError(activation(student), activation(found.teacher), True)
     value, better = error.precise(sp.Rational(found.amplitude), 18)
     assert abs(float(value) - found.tau_star) <= found.error
@@ -206,11 +207,11 @@ def test_a_flat_minimum_has_no_digits():
 
 
 def test_a_minimum_at_zero_by_symmetry():
-    assert large_step_limit("sin(z**2)", "tanh", centre=True).amplitude == 0
+    assert centred("sin(z**2)", "tanh").amplitude == 0
 
 
 def test_the_result_says_what_was_searched():
-    found = large_step_limit("sin(z**2)", "tanh", centre=True)
+    found = centred("sin(z**2)", "tanh")
     assert found.searched_to == 32
     assert "nothing is known for |h| > 32" in found.rests_on
     assert found.rests_on in str(found) and found.to_dict()["searched_to"] == 32
@@ -224,9 +225,9 @@ def test_even_pairs_have_two_best_amplitudes():
 
 
 def test_assumptions_of_the_bound():
-    assert large_step_limit("tanh", "tanh").applies is True
-    assert large_step_limit("relu", "tanh", centre=True).applies is False
-    bound = large_step_limit("tanh", "tanh").bound()
+    assert centred("tanh", "tanh").applies is True
+    assert centred("relu", "tanh").applies is False
+    bound = centred("tanh", "tanh").bound()
     assert {s.name for s in bound.free_symbols} == {"tau_*", "alpha", "C"}
 
 
@@ -251,10 +252,10 @@ def test_realised_function_and_errors():
 
 def test_results_are_those_of_the_model():
     model = OneGradientStep("erf", "relu", alpha=2, centre=True)
-    assert model.large_steps().tau_star == large_step_limit("erf", "relu", centre=True).tau_star
-    text = str(model.large_steps())
-    assert "C and α* are not known" in text and "16 τ*: no" in text
-    assert "<table>" in model.large_steps()._repr_html_()
+    found = model.large_steps()
+    assert found.tau_star == centred("erf", "relu").tau_star
+    assert "C and α* are not known" in str(found) and "16 τ*: no" in str(found)
+    assert "<table>" in found._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -286,8 +287,8 @@ def test_bad_options_are_refused():
 def test_figures():
     pytest.importorskip("matplotlib")
     found = large_step_limit("erf", "sin")
-    assert found.plot().axes[0].get_legend() is not None
-    assert "amplitude" in found.plot_amplitudes().axes[0].get_xlabel()
+    assert found.plot().get_legend() is not None
+    assert "amplitude" in found.plot("errors").get_xlabel()
 
 
 def test_scan_finds_narrow_minima_by_the_bound_on_the_slope():

@@ -80,10 +80,14 @@ def check_branches(problem, found):
 
 
 # Diagrams take seconds: what is refined, is checked before, by the test below.
+_LONG = {"compressed_sensing"}
+
+
 @pytest.mark.parametrize(
     "problem",
     _cases(
-        [p for p in _FOLLOWED if p.name in _QUICK_DIAGRAMS or p not in _REFINED], _QUICK_DIAGRAMS
+        [p for p in _FOLLOWED if p.name in _QUICK_DIAGRAMS | _LONG or p not in _REFINED],
+        _QUICK_DIAGRAMS,
     ),
 )
 def test_all_branches_and_where_they_meet(problem):
@@ -101,23 +105,24 @@ def test_many_digits(problem):
     kernel = lowered(problem)
     start = problem.start or None
     # The nodes of a grid grow with the square of the digits.
-    most, least = (12, 8) if "nested" in problem.tags else (40, 25)
+    most, least = (12, 8) if "nested" in problem.tags else (30, 18)
     many, fewer = (kernel.solve(**problem.point, start=start, digits=n) for n in (most, least))
     for name in problem.solution(**problem.point):
         assert abs(many[name] - fewer[name]) <= 10.0 ** (1 - least) * abs(many[name]), name
         assert many.errors[name] <= 10.0 ** (1 - most) * abs(many[name])
 
 
-# Its posterior is so narrow at the spinodal that forty digits take 28,500 nodes and a minute.
-_LONG = {"compressed_sensing"}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("problem", _REFINED, ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "problem",
+    # Its posterior is so narrow at the spinodal that even twenty digits take a minute.
+    [p for p in _REFINED if p.name not in _LONG],
+    ids=lambda p: p.name,
+)
 def test_many_digits_of_transitions(problem):
     found = diagram(problem)
     check_branches(problem, found)
-    most, least = (20, 12) if problem.name in _LONG else (40, 25)
+    most, least = 30, 18
     for point in found.points:
         many, fewer = (point.refine(digits=n) for n in (most, least))
         value, error = many[point.over], many.errors[point.over]

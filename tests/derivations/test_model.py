@@ -134,7 +134,7 @@ def test_expressions_and_activations_are_accepted():
     )
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     st.floats(0.05, 20),
     st.floats(1e-4, 10),
@@ -557,7 +557,7 @@ def test_datasets_hold_models_that_can_be_read():
         assert type(model).from_json(dataset.attrs["model"]) == model
 
 
-@pytest.mark.parametrize("value", [1e-300, 1e-22, 1e22, 1e308])
+@pytest.mark.parametrize("value", [1e-300, 1e22])
 def test_analyses_refuse_points_that_are_all_rounding(model, value):
     for call in (
         lambda: model.spectrum(alpha=value),

@@ -201,7 +201,7 @@ def polynomial_targets(draw):
     return " + ".join(f"({c})*He({a}, x1)*He({b}, x2)" for (a, b), c in terms.items()), terms
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(polynomial_targets(), st.sampled_from(["relu", "erf", CUBIC, "z**2 + z"]))
 def test_the_order_is_the_first_that_both_have(made, student):
     text, terms = made
@@ -221,7 +221,7 @@ def test_the_order_is_the_first_that_both_have(made, student):
     assert step.order == min(own, default=None)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(polynomial_targets(), st.integers(1, 4), st.integers(-5, 5).filter(bool))
 def test_scaling_and_constants_change_sizes_only(made, shift, factor):
     text, _ = made
@@ -232,7 +232,7 @@ def test_scaling_and_constants_change_sizes_only(made, shift, factor):
     assert sp.expand(other.leading_vector - factor * step.leading_vector) == sp.zeros(2, 1)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(polynomial_targets(), st.sampled_from([(3, 4, 5), (5, 12, 13), (8, -15, 17)]))
 def test_rotated_targets_give_rotated_steps(made, triple):
     text, _ = made

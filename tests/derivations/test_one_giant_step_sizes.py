@@ -65,7 +65,7 @@ def sphere_samples(dimension, variables, count, seed):
     return rows[:, :variables] / np.linalg.norm(rows, axis=1)[:, None]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.dictionaries(
         st.tuples(st.integers(0, 2), st.integers(0, 2)), st.integers(-3, 3), min_size=1, max_size=4

@@ -94,9 +94,41 @@ def test_other_axes(model: gs.OneGradientStep, over: str) -> None:
 def test_given_axes_are_used(model: gs.OneGradientStep) -> None:
     figure = plot_risk(risk_data(model, "alpha", [1, 2], ridge=0.1)).figure
     below = figure.add_subplot(2, 1, 2)
-    assert model.plot_risk("alpha", [1, 2], ridge=0.1, ax=below) is below
+    curve = model.curve(alpha=[2, 1], ridge=0.1)
+    assert curve.plot(ax=below) is below
     with pytest.raises(ParameterError, match="ax"):
-        model.plot_risk("alpha", [1, 2], ridge=0.1, ax="here")
+        curve.plot(ax="here")
+
+
+def test_curves_draw_what_the_functions_draw(model: gs.OneGradientStep) -> None:
+    sizes = FiniteSizes([0.5, 2], dimension=30, seeds=2, progress=False)
+    data = risk_data(model, "beta", [1, 3], ridge=gs.paper_ridge(0.1), simulated=sizes)
+    curve = model.curve(beta=[3, 0.5, 1, 2], ridge=gs.paper_ridge(0.1))
+    found, expected = curve.plot(simulation=sizes), plot_risk(data)
+    assert found.get_title(loc="left") == expected.get_title(loc="left")
+    assert [t.get_text() for t in found.texts] == [t.get_text() for t in expected.texts]
+    for one, other in zip(found.containers, expected.containers, strict=True):
+        assert (one.lines[0].get_ydata() == other.lines[0].get_ydata()).all()
+    assert list(_lines(found)) == list(_lines(expected))
+    assert list(_lines(curve.plot("improvement"))) == ["improvement"]
+    with pytest.raises(ParameterError, match="FiniteSizes belongs to a curve over one parameter"):
+        curve.plot("improvement", simulation=sizes)
+    # Read from a file a curve is drawn without what only the model's own class knows.
+    assert type(curve).from_json(curve.to_json()).plot().get_title(loc="left")
+
+
+def test_maps_of_curves_are_phase_diagrams(model: gs.OneGradientStep) -> None:
+    steps, alphas = [0.0, 1, 2, 4, 6], [0.5, 1, 2, 4, 8]
+    curve = model.curve(step_size=steps, alpha=alphas, ridge=0.1)
+    data = phase_data(model, "step_size", steps, "alpha", alphas, ridge=0.1)
+    for quantity in (None, "relative_improvement"):
+        found, expected = curve.plot(quantity), plot_phase(data, quantity or "improvement")
+        for one, other in zip(found.collections, expected.collections, strict=True):
+            assert np.array_equal(one.get_array(), other.get_array())
+        assert list(_lines(found)) == list(_lines(expected))
+        assert found.get_xlabel() == expected.get_xlabel()
+    few = model.curve(alpha=alphas, step_size=[1, 2], ridge=0.1)
+    assert len(_lines(few.plot("risk_trained"))) == 3
 
 
 def test_phase_diagram(model: gs.OneGradientStep) -> None:
@@ -130,7 +162,8 @@ def test_phase_diagram_without_a_step_on_an_axis(model: gs.OneGradientStep) -> N
 
 def test_a_constant_diagram_is_drawn() -> None:
     model = gs.OneGradientStep("He(3, z)", "erf", alpha=2)  # no linear part: no improvement
-    axes = model.plot_phase("step_size", [0, 1, 2], "alpha", [1, 2, 4], ridge=0.1)
+    steps, alphas = [0, 1, 2, 3, 4], [1, 2, 3, 4, 5]
+    axes = model.curve(step_size=steps, alpha=alphas, ridge=0.1).plot()
     axes.figure.canvas.draw()
 
 

@@ -259,7 +259,7 @@ def test_sizes_of_the_spike():
     assert sizes == pytest.approx([1.151973419048793, 0.8488263631567751], rel=1e-14)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(ridge=st.floats(1e-300, 1e300), ratio=st.floats(1e-3, 1e3))
 def test_two_conventions_of_the_penalty(ridge, ratio):
     of_paper = paper_ridge(ridge)

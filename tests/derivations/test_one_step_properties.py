@@ -114,7 +114,7 @@ def test_order_and_growth_on_random_parameters(random_points, student, teacher):
     assert np.all(grown >= gain * (1 - 1e-14)) and np.mean(grown > gain) > 0.9
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(st.sampled_from(["mu_1", "teacher", "step"]), st.floats(0.01, 10), st.floats(0.01, 10))
 def test_no_improvement_without_signal_or_step(which, alpha, beta):
     student = "He(3, z)" if which == "mu_1" else "erf"

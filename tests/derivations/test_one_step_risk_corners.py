@@ -110,7 +110,7 @@ def test_the_root_is_the_admissible_one():
         assert s >= max(at_zero, at_full) * (1 - 1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     alpha=st.floats(0.05, 50),
     beta=st.floats(0.05, 50),
@@ -265,6 +265,7 @@ def test_a_jumping_student_takes_no_step():
         plain.curve(ridge=0.1, step_size=[0, 1]).to_dataset()
 
 
+@pytest.mark.slow
 def test_numbers_need_no_compiler_once_derived():
     code = (
         "import sys; from giantstep import OneGradientStep as M; "

@@ -178,6 +178,7 @@ def test_digits_agree_with_differences_of_more_digits(parameter):
     assert abs(difference / found["test_error", parameter] - 1) < 1e-15
 
 
+@pytest.mark.slow
 def test_near_alignment_the_derivative_follows_the_angle():
     # Along gamma = cos(phi) nothing is singular, whereas gamma loses digits and differences in it
     # see the square root of 1 - gamma^2.

@@ -40,8 +40,8 @@ from giantstep.derivations.spiked_random_features.expansions.symbolic_side impor
 from giantstep.derivations.spiked_random_features.mapping import alpha0
 from giantstep.derivations.spiked_random_features.precise import exact_parameters
 from giantstep.errors import ParameterError
+from giantstep.symbolic.exact.series import Series
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
-from giantstep.symbolic.systems.asymptotic_series import Series
 
 OUTPUTS = ("test_error", "training_error", "V1")
 

@@ -88,6 +88,7 @@ class TestAgainstExactSolutions:
         model = DIRECT("sin", "sin", spike_strength=1.0, bulk_variance=1.1, alignment=0.9)
         found = model.expansion("small_ridge", 0, alpha=1.0, digits=10)
         assert found.exponents == (Fraction(-1, 2), Fraction(0))
+        assert found.remainder_order == Fraction(1, 2)
         assert found.coefficients["test_error"][0] > 0
         require_slopes(found, [1e-5, 1e-6], 15)
 

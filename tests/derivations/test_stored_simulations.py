@@ -163,8 +163,8 @@ ASKED = {
 # They derive a model of their own, or have one of the others with an option.
 SLOW = {
     "network, control variate", "given", "given, orthonormal", "given, control variate",
-    "given, huber", "given, square of signs", "network, logistic", "letters, equivalent",
-    "letters with biases", "letters of rank two", "spectrum of networks", "realised",
+    "given, huber", "given, hinge", "given, square of signs", "network, logistic",
+    "letters, equivalent", "letters with biases", "letters of rank two", "spectrum of networks", "realised",
 }  # fmt: skip
 
 

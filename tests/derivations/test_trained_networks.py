@@ -314,7 +314,7 @@ def test_only_what_the_batch_size_allows_is_learned():
     assert np.all(rms[1:, 1:] < 3 * found.noise_along(np.eye(3), "shared").mean(axis=0)[1:, 1:])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.integers(1, 3), st.integers(0, 6), st.integers(1, 12), st.integers(1, 3),
     st.sampled_from(["none", "gaussian", "later"]), st.booleans(), st.booleans(),

@@ -310,7 +310,7 @@ def test_teacher_of_two_coordinates_with_poles_nearby():
     power=st.floats(-8, 4), gamma=st.floats(-1, 1),
     bulk=st.sampled_from(["iid", "orthonormal"]), width=st.sampled_from([None, 50, 5000]),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_training_error_and_norm_make_the_free_energy(
     r, bias, beta, alpha, power, gamma, bulk, width
 ):
@@ -540,7 +540,8 @@ FEW = gs.VocabularyFeatures.from_parameters(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("width", [pytest.param(None, marks=pytest.mark.slow), 300])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [None, 300])
 def test_digits_of_letters(width, tmp_path):
     few, many = (FEW.solve(alpha=2, ridge=0.1, digits=n, width=width) for n in (18, 25))
     plain = FEW.solve(alpha=2, ridge=0.1, width=width)

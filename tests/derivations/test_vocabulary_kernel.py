@@ -1,9 +1,11 @@
 """Letters through the chain of all other models: their kernel against the vectorised solver."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import giantstep as gs
 from giantstep.derivations.spiked_random_features.vocabulary.kernel import (
@@ -92,6 +94,53 @@ def test_digits(pair):
     )
 
 
+def test_certificates_hold_the_digits(pair):
+    pytest.importorskip("flint")
+    model, _ = pair
+    digits = model.solve(alpha=2, ridge=0.1, digits=25)
+    for width in (None, 400):
+        found = model.solve(alpha=2, ridge=0.1, certify=True, width=width)
+        proven = found.certificate.values
+        assert found.rests_on.startswith(found.holds_at) and "certified" in found.rests_on
+        assert {"test_error", "training_error", "V1_12", "m_2", "q1_11"} <= set(proven)
+        assert found.errors["test_error"] < 1e-14
+        if width is None:
+            middle = proven["test_error"].midpoint
+            assert abs(float(middle - sp.Rational(str(digits.test_error)))) < 1e-18
+        else:
+            plain = model.solve(alpha=2, ridge=0.1, width=width)
+            assert found.test_error == pytest.approx(plain.test_error, rel=1e-12)
+            assert found.strict_limit.test_error == pytest.approx(float(digits.test_error))
+        assert gs.Solution.from_json(found.to_json()) == found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("student", ["erf", "relu"])
+def test_certificates_of_three_letters(student):
+    pytest.importorskip("flint")
+    model = letters(student, "sin", [1.2, -0.6, 0.3], noise_variance=0.1)
+    found = model.solve(alpha=2, ridge=0.1, certify=True)
+    assert found.errors["test_error"] < 1e-13
+    assert found.test_error == pytest.approx(model.solve(alpha=2, ridge=0.1).test_error, rel=1e-11)
+
+
+def test_certificates_that_letters_do_not_have():
+    after_step = gs.VocabularyFeatures("tanh", "sin", [1, -0.5], [0.5, 0.5], step_size=3, alpha0=8)
+    with pytest.raises(ParameterError, match="certify: letters after a step are known as floats"):
+        after_step.solve(alpha=2, ridge=0.1, certify=True)
+    many = letters("tanh", "sin", [1.0, 0.5, -0.5, -1.0])
+    with pytest.raises(ParameterError, match="at most 3 letters"):
+        many.solve(alpha=2, ridge=0.1, certify=True)
+
+
+def test_documents_of_the_last_release_are_read(pair):
+    found = pair[0].solve(alpha=2, ridge=0.1)
+    old = json.loads(found.to_json())
+    old["kind"] = "giantstep saddle point of letters"
+    del old["conjugates"], old["certificate"], old["budget"]
+    assert gs.Solution.from_json(json.dumps(old)) == found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
@@ -99,12 +148,6 @@ def test_digits(pair):
 )
 def test_other_bulks_and_aligned_teachers(options):
     model = letters("erf", "sign", [1.0, -0.4], **options)
-    assert_same(model, model.kernel(), 2.0, 0.1)
-
-
-@pytest.mark.slow
-def test_three_letters():
-    model = letters("tanh", "sin", [1.2, -0.6, 0.3])
     assert_same(model, model.kernel(), 2.0, 0.1)
 
 
@@ -147,8 +190,8 @@ def test_one_letter_with_stretched_rows_is_one_kind_of_rows():
 @pytest.mark.slow
 def test_sensitivities_with_the_complete_leading_order():
     model = gs.VocabularyFeatures(
-        "relu", "relu", [1, 0.4], [0.6, 0.4], step_size=2.0, alpha0=30, allow_non_odd=True,
-        leading_order="complete", width=300,
+        "tanh", "sin", [1, 0.4], [0.6, 0.4], step_size=2.0, alpha0=30, leading_order="complete",
+        width=300,
     )  # fmt: skip
     slope = model.sensitivities(alpha=2, ridge=0.1)["test_error", "step_size"]
     step = 1e-4

@@ -199,7 +199,7 @@ def test_a_teacher_without_linear_part_makes_an_outlier_of_noise():
 sizes = st.floats(0.05, 20)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(sizes, sizes, sizes, st.floats(0, 5), st.sampled_from(["half", "full"]))
 def test_properties_over_the_range(alpha, beta, step, noise, loss):
     model = network(alpha=alpha, beta=beta, step_size=step, noise_variance=noise, loss=loss)
@@ -220,7 +220,7 @@ def test_properties_over_the_range(alpha, beta, step, noise, loss):
     assert_allclose([left, right], [found.alignment_spike, found.alignment_readout], atol=slack)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(sizes, sizes, st.floats(0, 5))
 def test_the_curve_is_continuous_and_monotone(alpha, beta, noise):
     model = network(alpha=alpha, beta=beta, noise_variance=noise)
@@ -300,7 +300,7 @@ def test_cached_functions_are_not_derived_again():
 
 def test_figures_of_theory_and_of_networks():
     model = network(step_size=4, beta=0.5, alpha=2, alpha0=4)
-    axes = model.plot_singular_values(40, seeds=2)
+    axes = model.weight_spike().plot(model.simulate_spectra(40, seeds=2, matrices=("weights",)))
     labels = [t.get_text() for t in axes.get_legend().get_texts()]
     assert any("outlier, theory" in label for label in labels) and "simulation" in labels
     quiet = network(step_size=0.1).weight_spike().plot([0.3, 1.0, 2.0])

@@ -43,7 +43,7 @@ def test_close_numbers_of_samples_are_rounded(ratio, dimension):
 
 
 @given(shares=st.lists(st.integers(1, 30), min_size=1, max_size=6), width=st.integers(40, 200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_row_counts_are_the_nearest_with_the_right_sum(shares, width):
     fractions = np.array(shares) / sum(shares)
     if min(fractions) * width < 1:

@@ -230,8 +230,8 @@ DAMAGES = {
     # Written by plain numba: a valid pickle, but without a checksum.
     "no checksum": lambda contents: contents.rpartition(MARK)[0],
 }
-# Each takes two processes of a second; these two say most.
-QUICK = ((".nbc", "one bit"), (".nbi", "no checksum"))
+# Each takes two processes of a second; this one says most.
+QUICK = ((".nbc", "one bit"),)
 
 
 @pytest.mark.parametrize(
@@ -251,6 +251,7 @@ def test_damaged_binaries_are_compiled_again(compiled, tmp_path, suffix, damage)
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
 
 
+@pytest.mark.slow
 def test_binary_that_cannot_be_unpickled_is_compiled_again(compiled, tmp_path):
     # The checksum is right; what it protects is not what numba expects.
     body = b"not a pickle"
@@ -308,7 +309,9 @@ FileCache(sys.argv[1]).load_module("kernel", sys.argv[2]).outer(0.0)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="processes are killed by POSIX signals")
-@pytest.mark.parametrize("files_before", [0, 1, 3])
+@pytest.mark.parametrize(
+    "files_before", [pytest.param(n, marks=[pytest.mark.slow] * (n != 1)) for n in (0, 1, 3)]
+)
 def test_process_killed_while_writing_does_no_harm(tmp_path, files_before):
     # The source, then binaries and indices of two functions: five files.
     killed = start(KILLED_WHILE_WRITING, tmp_path, KERNEL, files_before)
@@ -330,6 +333,7 @@ def test_half_a_source_file_is_written_again(files):
     assert path.read_text() == PLAIN
 
 
+@pytest.mark.slow
 def test_index_of_another_numba_is_not_used(compiled, tmp_path):
     for path, original in compiled.items():
         contents = original

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from giantstep.errors import ConvergenceError
 from giantstep.packed_numbers import packed, unpacked
 from giantstep.runtime.precise_averages import InnerRule, Lattice
+from giantstep.runtime.precise_lines import panel_rule
 from giantstep.runtime.precision import (
     PreciseKernel,
     _quadrature_error,
@@ -48,7 +49,7 @@ def test_what_cancels_to_rounding_counts_as_zero():
     assert _quadrature_error(ctx, 3 * zero, -zero, zero, False, False) > zero
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.floats(-30, 30), st.floats(0.05, 4), st.integers(0, 3), st.sampled_from([0.0, 0.2, 1.5]))
 def test_lattice_averages_are_gaussian_moments(offset, spread, power, rate):
     # E[z^j exp(a(A + B z))] = exp(aA + a²B²/2) E[(z + aB)^j]; exp grows, so small weights count.
@@ -190,3 +191,12 @@ def test_erf_is_odd_and_computed_once_for_each_size():
     with ctx.workprec(500):
         fine = ctx.erf(ctx.mpf("0.25"))
     assert fine != ctx.erf(ctx.mpf("0.25"))
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_the_rule_of_panels_integrates_powers_over_the_unit_interval(level):
+    ctx = local_context(20)
+    weights, nodes = panel_rule(ctx, 20, ctx.mpf(9), level)
+    for power in (0, 1, 2, 7):
+        found = ctx.fdot(weights, [x**power for x in nodes])
+        assert abs(found - ctx.mpf(1) / (power + 1)) < 1e-19

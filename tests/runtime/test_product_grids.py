@@ -78,6 +78,15 @@ def test_the_estimated_number_of_nodes_is_about_right():
         assert len(weights) == pytest.approx(about, rel=0.1)
 
 
+@pytest.mark.parametrize("width", [0.1, 1e-5])
+def test_the_estimated_number_of_nodes_counts_the_panels_of_steep_places(width):
+    scales, steep = [1.0, 1.0], ([0.0], width)
+    _, weights = rules.grid_rule(scales, [], [nothing], False, 1.0, rules.GRID_REACH, steep)
+    # As the drivers ask: the line of the node is cut.
+    about = rules.grid_nodes(scales, [True, False], False, rules.GRID_REACH, steep)
+    assert len(weights) == pytest.approx(about, rel=0.25)
+
+
 def test_coarser_rules_show_what_is_not_resolved():
     def value(coarsening):
         (x, s), w = grid(coarsening=coarsening)

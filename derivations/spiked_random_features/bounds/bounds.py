@@ -72,30 +72,30 @@ from ....numeric.kernel_arrays import converged_tables
 from ....numeric.kernel_code import KernelCode
 from ....pages import Block
 from ....result import Number, Result, quantity
+from ....runtime.precision import local_context
 from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.expressions.regularity import Parity
 from ....symbolic.gaussian.expectation import GaussianExpectation
-from ....symbolic.hermite.coefficients import hermite_coefficient
-from ....symbolic.hermite.equivalence import mean_definition, slope_definition
-from ....symbolic.lowering.tables import table_source
+from ....symbolic.lowering import lowered as lowering
 from ....symbolic.systems.equations import FreeEnergy
 from ....symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 from ....symbolic.systems.saddle_point import SaddlePointSystem
 from ...certificates.certificate import Certificate, certificate_wanted
 from ...derived import derived
+from ...kernels.code import deriving, kernel_code
 from ...kernels.kernel import Kernel
+from ...kernels.precise import promise
 from .. import physics as fe
 from ..derive import _determined
+from ..mapping import best_linear_error
 from ..physics import (
     IDENTIFIERS,
     T0,
     T1,
-    T2,
     average,
     beta,
     c,
     chi,
-    conditional_coefficients,
     conditional_mean,
     gamma,
     kappa,
@@ -103,13 +103,14 @@ from ..physics import (
     mu1,
     mu2_squared,
     norm_overlap,
-    norm_response,
     r,
     rho,
-    s,
     theta,
     z,
 )
+from ..precise import exact_parameters, proven_parameters
+from .letter_bounds import span_bounds
+from .tables import bound_definitions, realised_table_source, tau2_squared
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -178,8 +179,6 @@ class Bounds(Result):
             widest = max(float(2 * self.certificate[name].radius) for name in _NAMES)
             return f"certified intervals, {widest:.1e} wide at most"
         if self.digits is not None:
-            from ...kernels.precise import promise
-
             return promise(self.digits, self.errors, self.estimated())
         return f"float with error estimates of at most {max(self.errors.values()):.1e}"
 
@@ -187,7 +186,33 @@ class Bounds(Result):
 def bounds(
     model: SpikedRandomFeatures, *, digits: int | None = None, certify: bool = False
 ) -> Bounds:
-    """Return the bounds of a model; see :meth:`.model.SpikedRandomFeatures.bounds`."""
+    r"""Return bounds of the test error: L ≤ E_∞ ≤ U, and the error of linear predictors.
+
+    Parameters
+    ----------
+    digits : int, optional
+        Refine to so many digits with mpmath.
+    certify : bool
+        Also prove intervals of L, E_∞ and U, ``certificate``, to 15 digits or `digits`; needs
+        python-flint.
+
+    Returns
+    -------
+    Bounds
+        L holds for every α, β and λ, U for every α and β at the best λ only; E_∞ is the limit
+        α → ∞ at this β and any fixed λ. All three are for p → ∞ (no cost of m).
+
+    Raises
+    ------
+    ConvergenceError
+        If two quadrature rules never agree.
+
+    Examples
+    --------
+    >>> from giantstep import SpikedRandomFeatures
+    >>> print(SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4).bounds().upper < 0.2)
+    True
+    """
     if digits is not None:
         digits = checked_digits(digits)
     if certificate_wanted(certify):
@@ -200,8 +225,6 @@ def bounds(
 
 def _floats(model: SpikedRandomFeatures) -> KernelSolution:
     """Return the bounds with the smallest estimated errors that floats give."""
-    from .letter_bounds import span_bounds
-
     kernel = bound_kernel(model)
     found = kernel.solve(rtol=_ANY)
     if _good(found):
@@ -252,9 +275,6 @@ def _bounds_from(found: KernelSolution, model: SpikedRandomFeatures, digits: int
 
 def precise_linear_error(teacher: str, digits: int) -> Any:
     """Return the error of the best linear predictor to so many digits, as an mpmath number."""
-    from ....runtime.precision import local_context
-    from ..mapping import best_linear_error
-
     expression = best_linear_error(activation(teacher, argument="teacher"))
     return local_context(digits).mpf(str(expression.evalf(digits + _SPARE_DIGITS)))
 
@@ -276,8 +296,6 @@ def bound_expressions(
     dict of str to Expr
         ``lower``, ``limit``, ``upper``, and ``linear``, which holds no parameter.
     """
-    from ..mapping import best_linear_error
-
     student_ = activation(student, argument="student")
     teacher_ = activation(teacher, argument="teacher")
     system = bound_system(student_, teacher_, unspiked=unspiked, aligned=aligned)
@@ -366,8 +384,6 @@ def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
 
 def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
     """Return the code of a system of bounds, with a bar while it is lowered and printed."""
-    from ...kernels.code import deriving, kernel_code
-
     with deriving("the bounds", 2) as done:
         lowered = make()
         done()
@@ -375,9 +391,7 @@ def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
 
 
 def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
-    from ....symbolic.lowering.lowered import lower
-
-    return lower(
+    return lowering.lower(
         bound_system(
             activation(student, argument="student"),
             activation(teacher, argument="teacher"),
@@ -389,8 +403,6 @@ def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
 def _exact_defaults(
     model: SpikedRandomFeatures, names: tuple[str, ...], ctx: Any
 ) -> dict[str, Any]:
-    from ..precise import exact_parameters
-
     exact = exact_parameters(model, ctx)
     return {name: exact[name] for name in names}
 
@@ -398,16 +410,11 @@ def _exact_defaults(
 def _proven_defaults(
     model: SpikedRandomFeatures, names: tuple[str, ...], digits: int
 ) -> dict[str, Any]:
-    from ..precise import proven_parameters
-
     proven = proven_parameters(model, digits)
     return {name: proven[name] for name in names}
 
 
 # ------------------------------------------------------------------ bound system
-
-# What is left of the target given κ after the best affine fit in s.
-tau2_squared = sp.Function("tau_2^2", nonnegative=True)(kappa)
 
 mean_square, tilt, overlap = sp.symbols("A_00 t y_0", real=True)
 along_square, along_overlap = sp.symbols("B y_1", real=True)
@@ -429,28 +436,6 @@ _IDENTIFIERS = {
     slope_square: "slope_square", slope_overlap: "slope_overlap",
     residual_square: "residual_square", unexplained: "unexplained", cost: "cost",
 }  # fmt: skip
-
-
-def bound_definitions(
-    student: Activation,
-    teacher: Activation,
-    *,
-    unspiked: bool = False,
-    aligned: bool = False,
-    curved: bool = False,
-) -> dict[sp.Expr, sp.Expr]:
-    r"""Return the definitions of μ_0, μ_1, μ_2², T_0, T_1, τ_2²; those that vanish are zero.
-
-    With `curved` also that of χ.
-    """
-    definitions = conditional_coefficients(student, teacher, unspiked=unspiked, aligned=aligned)
-    del definitions[T2]
-    label = teacher(gamma * kappa + rho * s)
-    left = sp.S.Zero if aligned else GaussianExpectation((label - T0 - s * T1) ** 2, s)
-    definitions[tau2_squared] = left
-    if curved:
-        definitions[chi] = norm_response(student, unspiked=unspiked)
-    return definitions
 
 
 def error(penalty: sp.Expr | None, shape: sp.Expr = kappa * mu1) -> sp.Expr:
@@ -683,7 +668,13 @@ class Asymptotics(Result):
 
 
 def asymptotics(model: SpikedRandomFeatures, *, digits: int | None = None) -> Asymptotics:
-    """Return the limits of a model; see :meth:`.model.SpikedRandomFeatures.asymptotics`."""
+    """Return the limits of the test error: α → ∞, then β → ∞, and λ → ∞.
+
+    Parameters
+    ----------
+    digits : int, optional
+        Refine to so many digits with mpmath.
+    """
     digits = None if digits is None else checked_digits(digits)
     bound = bounds(model, digits=digits)
     names = {**{name: name for name in _OVERLAPS}, "V1_scaled": "V1", "V2_scaled": "V2"}
@@ -725,9 +716,7 @@ def _limit_code(student: str, teacher: str, **flags: bool) -> KernelCode:
 
 
 def _lowered_limit(student: str, teacher: str, **flags: bool) -> LoweredSystem:
-    from ....symbolic.lowering.lowered import lower
-
-    return lower(
+    return lowering.lower(
         limit_system(
             activation(student, argument="student"),
             activation(teacher, argument="teacher"),
@@ -816,88 +805,6 @@ def limit_system(student: Activation, teacher: Activation, **flags: Any) -> Sadd
     )
 
 
-# ------------------------------------------------------------------ shape tables
-
-bias = sp.Symbol("b_1", real=True)
-
-
-def realised_table_source(
-    student: Activation,
-    teacher: Activation,
-    *,
-    unspiked: bool = False,
-    aligned: bool = False,
-    correlated_norms: bool = False,
-) -> str:
-    """Return the source of the tables ``target``, ``target_variance``, ``linear``, ``realised``.
-
-    Their parameters are r, c, γ, ρ, the norm overlap a, and m and ϑ of the prediction.
-    """
-    coefficients = fe.conditional_coefficients(student, teacher, unspiked=unspiked, aligned=aligned)
-    if correlated_norms:
-        coefficients[fe.chi] = fe.norm_response(student, unspiked=unspiked)
-    label = teacher(fe.gamma * fe.kappa + fe.rho * fe.s)
-    h0, h1 = (hermite_coefficient(teacher, k) for k in range(2))
-    target = _function("target")
-    spread = sp.S.Zero if aligned else GaussianExpectation((label - target) ** 2, fe.s)
-    definitions = {f: coefficients[f] for f in (fe.mu0, fe.mu1, fe.chi) if f in coefficients}
-    definitions |= {
-        target: coefficients[fe.T0],
-        _function("target_variance"): spread,
-        _function("linear"): h0 + h1 * fe.gamma * fe.kappa,
-        _function("realised"): fe.conditional_mean(correlated_norms=correlated_norms),
-    }
-    return _shape_source(definitions, (fe.norm_overlap, fe.m, fe.theta))
-
-
-def letter_table_source(student: Activation, teacher: Activation, *, aligned: bool) -> str:
-    r"""Return the source of the tables of one letter, with a bias.
-
-    They are what m, ϑ and ψ multiply, ``mu_0``, ``along`` and ``mu_1``, and the moments ``T_0``,
-    ``T_1`` and ``tau_2_squared`` of the target. Parameters: r, c, γ, ρ, b.
-    """
-    centre, spread = fe.r * fe.kappa + bias, sp.sqrt(fe.c)
-    definitions = bound_definitions(student, teacher, aligned=aligned)
-    del definitions[fe.mu2_squared]
-    definitions[fe.mu0] = mean_definition(student, centre, spread)
-    definitions[fe.mu1] = slope_definition(student, centre, spread)
-    definitions[_function("along")] = sp.diff(fe.conditional_mean(), fe.theta)
-    return _shape_source(definitions, (bias,))
-
-
-def span_table_source(
-    student: Activation,
-    teacher: Activation,
-    *,
-    aligned: bool = False,
-    correlated_norms: bool = False,
-) -> str:
-    r"""Return the source of the tables that the bounds of one letter are made of.
-
-    They are those of :func:`letter_table_source` and ``mu_2_squared``, without a bias; ``along``
-    includes aχ with correlated norms. Parameters: r, c, γ, ρ, a.
-    """
-    definitions = bound_definitions(student, teacher, aligned=aligned, curved=correlated_norms)
-    mean = fe.conditional_mean(correlated_norms=correlated_norms)
-    definitions[_function("along")] = sp.diff(mean, fe.theta)
-    return _shape_source(definitions, (fe.norm_overlap,))
-
-
-def _function(name: str) -> sp.Expr:
-    return sp.Function(name, real=True)(fe.kappa)
-
-
-def _shape_source(definitions: dict[sp.Expr, sp.Expr], more: tuple[sp.Symbol, ...]) -> str:
-    """Print tables; a function that vanishes, but for those that are asked for, is left out."""
-    zero = {f: sp.S.Zero for f, value in definitions.items() if value == 0}
-    return table_source(
-        {f: value.xreplace(zero) for f, value in definitions.items() if f not in zero},
-        node=fe.kappa,
-        identifiers={**fe.IDENTIFIERS, bias: "bias"},
-        parameters=(fe.r, fe.c, fe.gamma, fe.rho, *more),
-    )
-
-
 # ------------------------------------------------------------------ realised functions
 
 _REACH, _POINTS = 3.5, 281
@@ -910,30 +817,14 @@ def realised_functions(
     alpha: float | None = None,
     ridge: float | None = None,
 ) -> xr.Dataset:
-    """Return target and realised functions on a grid.
-
-    See :meth:`.model.SpikedRandomFeatures.realised_functions`.
+    """Return, along the spike, the target and the functions that have the errors L, E_∞ and U.
 
     Parameters
     ----------
-    model : SpikedRandomFeatures
     kappa : array-like (n,), optional
         Projections on the spike; default 281 points from -3.5 to 3.5.
     alpha, ridge : float, optional
         Both: add the function that is learnt at this sample complexity and ridge penalty.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``kappa``: ``target`` (mean label), ``target_spread`` (standard deviation of the
-        target at this κ, without noise), ``linear`` (best linear predictor), ``upper``, ``lower``
-        and ``limit``, the functions that have the errors U, L and E_∞, and ``learnt``;
-        coefficients and errors in the attributes.
-
-    Raises
-    ------
-    ParameterError
-        If `kappa` holds something else than finite numbers, or only one of α and λ is given.
     """
     import xarray as xr
 

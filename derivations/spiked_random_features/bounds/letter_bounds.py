@@ -41,7 +41,9 @@ from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import Projection, project, squared_distance
 from ....numeric.local_minima import local_minima
 from ....runtime import quadrature
+from ....symbolic.expressions.activations import activation
 from ...derived import derived
+from .tables import letter_table_source, span_table_source
 
 if TYPE_CHECKING:
     from ..model import SpikedRandomFeatures
@@ -255,9 +257,6 @@ def span_rule(module: ModuleType, rows: Sequence[Sequence[Any]], back: int) -> t
 
 @derived("spiked_random_features/letters", str)
 def _source(student: str, teacher: str, *, aligned: bool) -> str:
-    from ....symbolic.expressions.activations import activation
-    from .bounds import letter_table_source
-
     return letter_table_source(
         activation(student, argument="student"),
         activation(teacher, argument="teacher"),
@@ -442,9 +441,6 @@ def _module(
 
 @derived("spiked_random_features/span", str)
 def _span_source(student: str, teacher: str, *, aligned: bool, correlated_norms: bool) -> str:
-    from ....symbolic.expressions.activations import activation
-    from .bounds import span_table_source
-
     return span_table_source(
         activation(student, argument="student"),
         activation(teacher, argument="teacher"),

@@ -39,9 +39,11 @@ from ....runtime.generated import defined
 from ....symbolic.expressions.activations import activation
 from ....symbolic.gaussian.expectation import GaussianExpectation, expect
 from ....symbolic.hermite.coefficients import hermite_coefficient, information_exponent
+from ....symbolic.printing.compiled import Formula
 from ...derived import derived
-from .. import physics as fe
+from .. import mapping, physics as fe
 from ..arguments import checked_arguments
+from ..derive import STEP_ARGUMENTS, scalar_functions
 from .bounds import activation_bounds
 
 if TYPE_CHECKING:
@@ -457,30 +459,27 @@ def step_path(
 
 @derived("spiked_random_features/bounds/step_path", dict)
 def _derived(student: str, teacher: str) -> dict[str, Any]:
-    import sympy as sp
-
-    from ....symbolic.printing.compiled import Formula
-    from ..derive import STEP_ARGUMENTS, scalar_functions
-    from ..mapping import best_linear_error, is_odd, spike_mapping, step_size
-
     sigma = activation(student, argument="student")
     target = activation(teacher, argument="teacher")
     source = error = ""
     try:
-        found = spike_mapping(sigma, target)
+        found = mapping.spike_mapping(sigma, target)
         values = (
-            found.spike_strength, found.bulk_variance, sp.diff(found.bulk_variance, step_size),
-            found.alignment, found.orthogonal_alignment,
-        )  # fmt: skip
+            found.spike_strength,
+            found.bulk_variance,
+            sp.diff(found.bulk_variance, mapping.step_size),
+            found.alignment,
+            found.orthogonal_alignment,
+        )
         source = scalar_functions({"path": Formula(tuple(STEP_ARGUMENTS), values)})
     except AssumptionError as refused:
         error = str(refused)
     return {
         "source": source,
         "error": error,
-        "odd_student": is_odd(sigma),
+        "odd_student": mapping.is_odd(sigma),
         "leap_index": int(information_exponent(target)),
-        "linear": float(best_linear_error(target).evalf(20)),
+        "linear": float(mapping.best_linear_error(target).evalf(20)),
     }
 
 

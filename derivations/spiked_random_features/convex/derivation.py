@@ -5,19 +5,27 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sympy.core.function import AppliedUndef
 
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode, LoadedKernel
+from ....symbolic.expressions.activations import activation
+from ....symbolic.lowering.lower import table_name
+from ....symbolic.lowering.lowered import LoweredSystem, lower
+from ....symbolic.printing.compiled import Formula, function_source
+from ....symbolic.systems.saddle_point import SaddlePointSystem
 from ...derived import derived
+from ...kernels.code import deriving, kernel_code, latex_names, parameter_domains
 from ..bulk_law import IID
-
-if TYPE_CHECKING:
-    from ....symbolic.lowering.lowered import LoweredSystem
-    from ....symbolic.systems.saddle_point import SaddlePointSystem
-    from ..spike import SpikeParameters
-    from ..vocabulary.arguments import VocabularyParameters
-    from .energy import ConvexFreeEnergy
+from ..derive import with_constraints
+from ..physics import IDENTIFIERS
+from ..spike import SpikeParameters
+from ..vocabulary.arguments import VocabularyParameters
+from .energy import ConvexFreeEnergy, convex_free_energy, convex_system
+from .labels import Labels
+from .losses import loss_family, read_metrics
 
 
 @dataclass(frozen=True)
@@ -60,11 +68,6 @@ class ConvexCase:
 
     def energy(self) -> ConvexFreeEnergy:
         """Return the free energy."""
-        from ....symbolic.expressions.activations import activation
-        from .energy import convex_free_energy
-        from .labels import Labels
-        from .losses import loss_family
-
         return convex_free_energy(
             loss_family(self.loss, self.signs),
             Labels(self.channel, activation(self.teacher), self.has_noise),
@@ -80,19 +83,12 @@ class ConvexCase:
 
     def system(self) -> SaddlePointSystem:
         """Derive the equations."""
-        from .energy import convex_system
-        from .losses import read_metrics
-
         return convex_system(self.energy(), read_metrics(dict(self.metrics)))
 
     def lowered(
         self, constrained: SpikeParameters | VocabularyParameters | None = None
     ) -> LoweredSystem:
         """Derive the equations and lower them, with the constraints of a spike if one is given."""
-        from ....symbolic.lowering.lowered import lower
-        from ..derive import with_constraints
-        from ..spike import SpikeParameters
-
         system = self.system()
         # Letters have their constraints from the beginning.
         if isinstance(constrained, SpikeParameters):
@@ -112,7 +108,6 @@ class ConvexCase:
 @lru_cache(maxsize=128)
 def _check(case: ConvexCase) -> None:
     # Once for all readouts that differ in numbers only.
-    from .losses import read_metrics
 
     averages = case.energy().averages
     _ = averages.closed
@@ -147,9 +142,6 @@ class ConvexDerivation:
 
 @derived("convex_readout", ConvexDerivation)
 def _derivation(case: ConvexCase) -> ConvexDerivation:
-    from ....symbolic.lowering.lowered import lower
-    from ...kernels.code import deriving, kernel_code, latex_names, parameter_domains
-
     with deriving(f"the {case.loss} loss", 3) as done:
         system = case.system()
         done()
@@ -168,12 +160,6 @@ def _derivation(case: ConvexCase) -> ConvexDerivation:
 
 def _law(energy: ConvexFreeEnergy) -> dict[str, Any]:
     """Return ``law`` with the fields of :class:`.physics.Prediction`, and its arguments."""
-    from sympy.core.function import AppliedUndef
-
-    from ....symbolic.lowering.lower import table_name
-    from ....symbolic.printing.compiled import Formula, function_source
-    from ..physics import IDENTIFIERS
-
     law = energy.averages.prediction.xreplace(energy.orthogonal)
     values = [getattr(law, f.name) for f in fields(law)]
     tables = {x for value in values for x in value.atoms(AppliedUndef)}

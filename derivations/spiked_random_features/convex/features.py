@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,17 @@ from numpy.typing import NDArray
 from ....errors import ParameterError
 from ....numeric.kernel_arrays import KernelArrays
 from ....numeric.saddle_point_solver import solve_rows
+from ...sensitivities import Directions
 from ..arguments import PUBLISHED
 from ..bulk_law import BulkData
+from ..differentiation import directions
 from ..model import SpikedRandomFeatures
+from ..precise import exact_parameters
 from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters, orthogonal_alignment
 from ..vocabulary.kernel import (
     beyond_published,
+    letter_directions,
     letter_unknowns,
     letter_values,
     require_direct_letters,
@@ -30,9 +34,6 @@ from ..vocabulary.kernel import (
 from ..vocabulary.model import MODEL as VOCABULARY, VocabularyFeatures
 from ..vocabulary.solution import model_attributes
 from ..vocabulary.solving import solve_at
-
-if TYPE_CHECKING:
-    from ...sensitivities import Directions
 
 Array = NDArray[np.float64]
 
@@ -170,15 +171,11 @@ class OneKind(Rows):
 
     def directions(self, *, exact: bool) -> Directions:
         """Return those of the model."""
-        # Needs SymPy, which a readout that is only solved does not.
-        from ..differentiation import directions
 
         return directions(self.features, exact=exact)
 
     def exact(self, ctx: Any) -> dict[str, Any]:
         """Return the parameters, those of a step to any number of digits."""
-        from ..precise import exact_parameters
-
         return exact_parameters(self.features, ctx)
 
 
@@ -247,8 +244,6 @@ class SeveralKinds(Rows):
 
     def directions(self, *, exact: bool) -> Directions:
         """Return those of the model."""
-        from ..vocabulary.kernel import letter_directions
-
         return letter_directions(self.features, exact=exact)
 
     def exact(self, ctx: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import sympy as sp
 
 from ....atomic_files import write_atomically
 from ....deprecations import by_name, renamed
@@ -18,6 +19,11 @@ from ....errors import ParameterError
 from ....numeric.arguments import positive_array, positive_number, whole_number
 from ....numeric.cache import FileCache
 from ....numeric.saddle_point_solver import BatchSolution
+from ....symbolic.expressions.activations import activation, z as variable
+from ....symbolic.gaussian.expectation import expect
+from ....symbolic.gaussian.ramp_moments import RAMP_DIGITS
+from ....symbolic.losses.convex_losses import without_cases
+from ....symbolic.systems.saddle_point import SaddlePointSystem
 from ...certificates.certificate import refuse_certificate
 from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import from_json, to_json
@@ -30,21 +36,23 @@ from ..arguments import checked_width
 from ..differentiation import DifferencedOptimum
 from ..kernel import orthogonal
 from ..model import SpikedRandomFeatures
+from ..simulated import simulate_model
 from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters
 from ..vocabulary.model import VocabularyFeatures
 from .derivation import ConvexCase, ConvexDerivation, convex_derivation
 from .features import Rows, features_from_json, rows_of
+from .labels import Labels, label_channel, takes_signs_only
+from .losses import ConvexLoss, convex_loss, read_metrics, simulated_loss, x as prediction
+from .smoothing import is_linear_between_kinks
 from .solution import ConvexSolution, solution_from
 from .solver import ReadoutSolver
 
 if TYPE_CHECKING:
-    import sympy as sp
     import xarray as xr
 
-    from ....symbolic.systems.saddle_point import SaddlePointSystem
-    from .labels import Labels
-    from .losses import ConvexLoss
+    from ...expansions.expansion import Expansion
+    from ..spectrum.spectrum import FeatureSpectrum
 
 _MODEL = "convex_readout"
 _RTOL = 1e-10
@@ -123,8 +131,6 @@ class ConvexReadout(DifferencedOptimum):
         object.__setattr__(self, "width", self.features.width if width is None else width)
         loss, labels = self.convex_loss, self.channel
         if labels.channel == "teacher" and loss.needs_binary_labels:
-            from .labels import takes_signs_only
-
             if not takes_signs_only(labels.teacher):
                 raise ParameterError(
                     f"loss {loss.name!r} is one of the margin y x and needs labels ±1, but the "
@@ -151,15 +157,11 @@ class ConvexReadout(DifferencedOptimum):
     @cached_property
     def convex_loss(self) -> ConvexLoss:
         """The loss."""
-        from .losses import convex_loss
-
         return convex_loss(self.loss)
 
     @cached_property
     def channel(self) -> Labels:
         """The label channel."""
-        from .labels import label_channel
-
         return label_channel(self.labels, self.features.teacher, self.features.noise_variance)
 
     @property
@@ -171,7 +173,6 @@ class ConvexReadout(DifferencedOptimum):
     def _metric_texts(self) -> tuple[tuple[str, str], ...]:
         if not self.metrics:
             return ()
-        from .losses import read_metrics
 
         return tuple((name, str(value)) for name, value in read_metrics(self.metrics).items())
 
@@ -183,8 +184,6 @@ class ConvexReadout(DifferencedOptimum):
         """
         if not self.channel.is_binary:
             return self.features
-        from ....symbolic.expressions.activations import activation, z as variable
-        from ....symbolic.gaussian.expectation import expect
 
         text = self.channel.mean.replace("Delta", repr(self.features.noise_variance))
         square = float(expect(activation(text).expr ** 2, variable).evalf(20))
@@ -503,8 +502,6 @@ class ConvexReadout(DifferencedOptimum):
         try:
             features = features_from_json(arguments.pop("features"))
             if isinstance(given := arguments.get("loss"), dict):
-                from .losses import convex_loss
-
                 arguments["loss"] = convex_loss(given["expression"], **given["parameters"])
             return cls(features, **arguments)
         except (KeyError, TypeError) as error:
@@ -513,6 +510,67 @@ class ConvexReadout(DifferencedOptimum):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the readout to a file as JSON."""
         write_atomically(path, self.to_json() + "\n")
+
+    def expansion(
+        self,
+        name: str,
+        order: int = 2,
+        *,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        digits: int = 30,
+    ) -> Expansion:
+        """Return the solution of the square loss as a series in a small quantity.
+
+        Parameters
+        ----------
+        name, order, alpha, ridge, digits
+            As for the features' method of this name.
+
+        Returns
+        -------
+        Expansion
+
+        Raises
+        ------
+        ParameterError
+            If the loss is another one, labels are ±1 by their channel, or an argument is outside
+            its range.
+        """
+        if self.convex_loss.name != "square" or self.channel.is_binary:
+            raise ParameterError(
+                f"expansion({name!r}) does not combine with loss={str(self.convex_loss)!r} and "
+                f"labels={self.labels!r}: series are known of the equations of the square loss, "
+                "whose averages are rational in the unknowns, and those of other envelopes are cut "
+                "at places that move with the small quantity; use loss='square' with "
+                "labels='teacher', or curve() towards the limit"
+            )
+        given = {} if self.width is None else {"width": self.width}
+        return self.features.expansion(
+            name, order, alpha=alpha, ridge=ridge, digits=digits, **given
+        )
+
+    def spectrum(
+        self, *, alpha: float, points: int = 500, covariance: str = "sample"
+    ) -> FeatureSpectrum:
+        """Return the spectrum of the features, on which no loss acts but that of their step.
+
+        Parameters
+        ----------
+        alpha, points, covariance
+            As for :meth:`giantstep.SpikedRandomFeatures.spectrum`.
+
+        Raises
+        ------
+        ParameterError
+            If the features are letters, or an argument is outside its range.
+        """
+        if isinstance(self.equivalent, VocabularyFeatures):
+            raise ParameterError(
+                "the spectrum is known of one kind of rows, and these features are letters; use "
+                "SpikedRandomFeatures"
+            )
+        return self.equivalent.spectrum(alpha=alpha, points=points, covariance=covariance)
 
     # ------------------------------------------------------------------ checking
 
@@ -542,9 +600,6 @@ class ConvexReadout(DifferencedOptimum):
             Dimensions ``seed`` and ``alpha``; errors, losses and overlaps of every readout. Metrics
             are those of the theory alone.
         """
-        from ..simulated import simulate_model
-        from .losses import simulated_loss
-
         if self.channel.is_binary:
             features, labels = replace(self.features, teacher="identity"), self.channel.channel
         else:
@@ -579,8 +634,6 @@ def exact_values(readout: ConvexReadout, ctx: Any) -> dict[str, Any]:
         If the spike comes from a step on labels that are random given the field: the mean of
         those is known in double precision.
     """
-    import sympy as sp
-
     given = readout.equivalent
     by_step = given.direct_parameters is None and given.step_size != 0
     if by_step and readout.labels in ("probit", "logistic"):
@@ -598,13 +651,9 @@ def exact_values(readout: ConvexReadout, ctx: Any) -> dict[str, Any]:
 
 def bound_of_digits(readout: ConvexReadout) -> dict[str, Any]:
     """Return the bound of digits for a loss whose averages hold a rule of fixed accuracy."""
-    from ....symbolic.gaussian.ramp_moments import RAMP_DIGITS
-    from ....symbolic.losses.convex_losses import without_cases
-    from .losses import x
-    from .smoothing import is_linear_between_kinks
 
-    losses = [without_cases(readout.convex_loss.at_label(label), x) for label in (-1, 1)]
-    ramps = any(is_linear_between_kinks(loss, x) for loss in losses)
+    losses = [without_cases(readout.convex_loss.at_label(label), prediction) for label in (-1, 1)]
+    ramps = any(is_linear_between_kinks(loss, prediction) for loss in losses)
     return {"most_digits": RAMP_DIGITS} if ramps else {}
 
 
@@ -632,3 +681,43 @@ def readout_directions(readout: ConvexReadout, *, exact: bool) -> Directions:
     if readout.width is not None:
         moving["inverse_width"] = {"inverse_width": 1}
     return Directions(moving, excluded)
+
+
+def with_loss(
+    features: SpikedRandomFeatures | VocabularyFeatures,
+    loss: Any,
+    *,
+    labels: str = "teacher",
+    width: int | None = None,
+    metrics: Mapping[str, Any] | None = None,
+) -> ConvexReadout:
+    """Return a readout of these features that minimises another convex loss.
+
+    Letters have a spike of rank one, and there are at most three of them.
+
+    Parameters
+    ----------
+    loss, labels, width, metrics
+        As for :class:`giantstep.ConvexReadout`.
+
+    Raises
+    ------
+    ParameterError
+        If the loss is not convex, the labels do not fit it, or there are too many letters.
+
+    Notes
+    -----
+    The equations of a loss are derived and compiled when they are first solved, and kept in the
+    cache: half a minute for two letters, some minutes for three.
+
+    Examples
+    --------
+    >>> from giantstep import VocabularyFeatures
+    >>> model = VocabularyFeatures.from_parameters(
+    ...     "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02],
+    ...     fractions=[0.4, 0.6], alignment=0.9, noise_variance=0.1,
+    ... )
+    >>> print(model.with_loss("huber(0.3)").convex_loss)
+    huber(0.3)
+    """
+    return ConvexReadout(features, loss, labels, width, metrics)

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import mpmath
+
 from ....result import Number, Result, quantity
+from ...kernels.precise import promise
 from ..solution import CONJUGATES, ORDER_PARAMETERS, SYMBOLS
 from ..vocabulary.kernel import letter_places
 
@@ -67,8 +70,6 @@ class ConvexSolution(Result):
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
         if self.digits is not None:
-            from ...kernels.precise import promise
-
             return promise(self.digits, self.errors, self.estimated())
         return (
             f"float with error estimate {self.quadrature_error:.1e}, residual {self.residual:.1e}"
@@ -98,8 +99,6 @@ def solution_from(
     """Return the solution with these values, order parameters it has not being zero."""
     zero = 0.0
     if digits is not None:
-        import mpmath
-
         # Numbers of mpmath's own context can be pickled; their digits stay.
         values, errors = (
             {name: mpmath.mp.make_mpf(x._mpf_) for name, x in given.items()}

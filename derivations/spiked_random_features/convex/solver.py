@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
+from scipy.interpolate import lagrange
 from scipy.optimize import linprog
 
 from ....errors import AssumptionError
@@ -115,7 +116,7 @@ class ReadoutSolver:
         free = {**self.values, "alignment": 0.0, "orthogonal_alignment": 1.0}
         elsewhere = tuple(np.float64(free[name]) for name in self.kernel.table_parameters)
         steep = Steep(tuple(places), width, elsewhere, inner)
-        return KernelArrays(self.kernel, self._table_values, self.rows.bulk.arrays, steep)
+        return self.arrays.with_steep(steep)
 
     @property
     def _table_values(self) -> list[np.float64]:
@@ -123,8 +124,28 @@ class ReadoutSolver:
 
     def _start(self, alphas: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
         """Return the unknowns of the square loss; zero for what it does not have."""
-        found, nothing = self.rows.start(alphas, ridge), np.zeros(len(alphas))
-        return np.stack([found.get(n, nothing) for n in self.kernel.code.unknowns], axis=1)
+        curvature, target = self._square
+        found, nothing = self.rows.start(alphas, ridge / curvature), np.zeros(len(alphas))
+        return np.stack(
+            [
+                found.get(n, nothing) * _scale(n, curvature, target)
+                for n in self.kernel.code.unknowns
+            ],
+            axis=1,
+        )
+
+    @cached_property
+    def _square(self) -> tuple[float, float]:
+        """The square loss ``c*(t*y - x)**2/2`` that is a smooth loss near x = 0, as c and t."""
+        if self._kinks:
+            return 1.0, 1.0
+        label = 1 if self.loss.needs_binary_labels else 0
+        slope, curvature = (
+            float(d.subs(self.loss.exact_values)) for d in _at_zero(self.loss.at_label(label))
+        )
+        if not (curvature > 0 and math.isfinite(curvature)):
+            return 1.0, 1.0
+        return curvature, max(1.0, -slope / curvature) if label else 1.0
 
     @property
     def _anchors(self) -> tuple[float, ...]:
@@ -210,6 +231,20 @@ def _kinks_of(at_label: sp.Expr) -> tuple[sp.Expr, ...]:
     return smooth_pieces(at_label, prediction)[0] if is_kinked(at_label, prediction) else ()
 
 
+@lru_cache(maxsize=64)
+def _at_zero(at_label: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """Return the first two derivatives of a smooth loss where the prediction is zero."""
+    slope = at_label.diff(prediction)
+    return tuple(d.subs(prediction, 0) for d in (slope, slope.diff(prediction)))
+
+
+def _scale(unknown: str, curvature: float, target: float) -> float:
+    """Return what an unknown of the square loss is multiplied by for one of another curvature."""
+    if unknown.startswith("V"):
+        return 1.0 / curvature
+    return target**2 if unknown.startswith(("q", "Q")) else target
+
+
 def _separated(labels: NDArray[np.float64], means: NDArray[np.float64]) -> bool:
     """Tell whether a combination of mean features (n, K) has the signs of all labels (n,)."""
     sizes = np.linalg.norm(means, axis=1)
@@ -234,7 +269,7 @@ Array = NDArray[np.float64]
 # below the width of any conditional coefficient.
 
 # Nodes on which crossings are looked for; conditional coefficients are smooth between them.
-NODES = np.linspace(-8.8, 8.8, 1761)
+NODES = np.linspace(-8.8, 8.8, 441)
 # Rules that crowd on smaller widths see nothing new: rounding moves a crossing as much.
 _SMALLEST_WIDTH = 1e-8
 # The same of an inner variable, where rules are uniform and nodes multiply.
@@ -280,13 +315,24 @@ def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
     for level in levels:
         slope = np.abs(np.gradient(level, NODES))
         for k in np.flatnonzero(np.signbit(level[1:]) != np.signbit(level[:-1])):
-            rise = level[k + 1] - level[k]
-            share = 0.0 if rise == 0 else -level[k] / rise
-            steepest = max(slope[k], slope[k + 1])
-            if steepest > 0:
-                places.append(float(NODES[k] + share * (NODES[k + 1] - NODES[k])))
-                width = min(width, float(min(deviation[k], deviation[k + 1]) / steepest))
+            place = _zero_between(level, k)
+            steepness, spread = (np.interp(place, NODES, table) for table in (slope, deviation))
+            if steepness > 0:
+                places.append(float(place))
+                width = min(width, float(spread / steepness))
     return places, max(width, _SMALLEST_WIDTH)
+
+
+def _zero_between(level: Array, k: int) -> float:
+    """Return where a table changes its sign after the node k, by a cubic through four nodes."""
+    low, high = float(NODES[k]), float(NODES[k + 1])
+    near = slice(max(k - 1, 0), k + 3)
+    slope = level[k + 1] - level[k]
+    place = low if slope == 0 else low - level[k] * (high - low) / slope
+    cubic = lagrange(NODES[near] - place, level[near])
+    found = [float(x.real) + place for x in np.roots(cubic) if x.imag == 0]
+    inside = [x for x in found if low <= x <= high]
+    return inside[0] if len(inside) == 1 else place
 
 
 def inner_width(law: Law, *, smooth: bool) -> float:

@@ -34,10 +34,11 @@ from ....runtime.precise_lines import outer_rule
 from ....runtime.precise_rules import folded
 from ....runtime.precision import local_context
 from ....runtime.quadrature import inner_extent
+from ....symbolic.exact.series import Series
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.lowering.tables import mpmath_table_source
 from ....symbolic.printing.compiled import Formula, compiled, function_source
-from ....symbolic.systems.asymptotic_series import Series, order_by_order
+from ....symbolic.systems.asymptotic_series import order_by_order
 from ....symbolic.systems.random_matrix import Resolvent
 from .. import physics as fe
 from .scaling import ScaledSystem, small

@@ -39,10 +39,10 @@ import sympy as sp
 from ....errors import AssumptionError, ParameterError
 from ....runtime.precision import local_context
 from ....runtime.roots import newton
+from ....symbolic.exact.series import Series
 from ....symbolic.expressions.activations import z as variable
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.hermite.coefficients import hermite_coefficients
-from ....symbolic.systems.asymptotic_series import Series
 from .. import physics as fe
 from ..derive import SymbolicModel, symbolic_model
 from ..mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size

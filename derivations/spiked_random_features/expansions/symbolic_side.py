@@ -50,16 +50,17 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from ....symbolic.exact.series import Series, substitute
 from ....symbolic.expressions.activations import z
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.hermite.coefficients import hermite_coefficients
-from ....symbolic.systems.asymptotic_series import Series, substitute
 from ....symbolic.systems.equations import Equation
 from ....symbolic.systems.random_matrix import Resolvent
 from ...expansions.expansion import LARGE_ALPHA, SymbolicSeries
 from .. import physics as fe
 from ..mapping import SpikeMapping, alpha0, step_size
 from .scaling import Balance, ScaledSystem, scaled_system, small, small_step_balance
+from .small_step import step_models, vanishing_mean
 
 if TYPE_CHECKING:
     from ..derive import SymbolicModel
@@ -124,8 +125,6 @@ def step_series(
     model: SpikedRandomFeatures, exponents: Sequence[Fraction], outputs: Sequence[str]
 ) -> SymbolicSeries:
     """Return the symbolic side of an expansion in the size of the step."""
-    from .small_step import step_models, vanishing_mean
-
     symbolic, mapping = step_models(model)
     mean_order = vanishing_mean(model, symbolic, mapping)
     system = scaled_system(symbolic, small_step_balance(mean_order))

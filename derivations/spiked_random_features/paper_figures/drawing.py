@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....atomic_files import replacing
-from ...figures import BLUE, GREEN, GREY, VERMILLION, new_figure, save_figure, styled
+from ...figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    VERMILLION,
+    new_figure,
+    plain_log_ticks,
+    save_figure,
+    styled,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -200,24 +209,6 @@ def label_alpha(axes: Any) -> None:
     """Name the axes of a learning curve."""
     axes.set_xlabel(r"sample complexity $\alpha = n/d$")
     axes.set_ylabel("test error")
-
-
-def plain_log_ticks(axes: Any) -> None:
-    """Label a logarithmic error axis with decimal numbers: often it spans less than a decade."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
-    low, high = axes.get_ylim()
-    subs = (1, 2, 3, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 6, 8)
-    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subs))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def legend_below(axes: Any, columns: int = 3) -> None:
-    """Draw a legend below the axes, where it hides nothing."""
-    axes.legend(
-        frameon=False, fontsize=9, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.17)
-    )
 
 
 def legend(axes: Any, **options: Any) -> None:

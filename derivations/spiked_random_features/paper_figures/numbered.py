@@ -15,7 +15,7 @@ from ....numeric.networks.measure import MeanPrediction
 from ....numeric.networks.readout import RidgeReadout
 from ....numeric.networks.run import simulate
 from ....numeric.networks.sizes import sample_count
-from ...figures import GREY, styled
+from ...figures import GREY, legend_below, plain_log_ticks, styled
 from ..bounds.step_bounds import bounds_over_step
 from ..model import SpikedRandomFeatures
 from ..simulated import network_of
@@ -31,9 +31,7 @@ from .drawing import (
     label_alpha,
     label_finite_width,
     legend,
-    legend_below,
     panels,
-    plain_log_ticks,
 )
 
 _SMALLEST_DIMENSION = 20

@@ -2,25 +2,29 @@ r"""The spectrum of the feature covariance of a model: bulk, atoms, outliers and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....deprecations import by_name
 from ....errors import ParameterError
 from ....numeric.arguments import is_one_of, whole_number
+from ....numeric.networks.readout import RidgeReadout
+from ....numeric.networks.run import simulate
+from ....numeric.networks.sizes import sample_count
 from ....numeric.spectra.bulk import Bulk
 from ....pages import Block
 from ...figures import plain_text
 from ...spectra.spectrum import GRID, Caption, Numbers, SimulatedSpectrum, Spectrum
 from ..arguments import checked_point
+from ..model import SpikedRandomFeatures
+from ..simulated import network_of
 from .law import FeatureLaw
-
-if TYPE_CHECKING:
-    from ..model import SpikedRandomFeatures
 
 Real = NDArray[np.float64]
 
@@ -30,6 +34,41 @@ _MATRICES = {
     "kernel": r"$\varphi_\mu\cdot\varphi_\nu/p$",
     "population": r"$\mathbb{E}\,\varphi\varphi^\top$",
 }
+
+
+class _Density(np.lib.mixins.NDArrayOperatorsMixin):
+    """A density as a function, which was an array on the grid in the last release."""
+
+    def __init__(self, spectrum: FeatureSpectrum) -> None:
+        self._spectrum = spectrum
+
+    def __call__(self, x: object) -> Any:
+        """Return the density at points of the real axis; see ``Spectrum.density``."""
+        return self._spectrum.density_at(x)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Real:
+        warnings.warn(
+            "the density on the grid of a spectrum is written spectrum.densities from now on, and "
+            "spectrum.density(x) is the density at x",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        return np.array(self._spectrum.densities, dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
+        plain = [np.asarray(x) if isinstance(x, _Density) else x for x in given]
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+    def __getitem__(self, places: Any) -> Any:
+        return np.asarray(self)[places]
+
+    def __len__(self) -> int:
+        return len(self._spectrum.densities)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +83,7 @@ class FeatureSpectrum(Spectrum):
         "sample": :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^\top`, p × p; "empirical":
         the same divided by n; "kernel": the n × n matrix :math:`\varphi_\mu\cdot\varphi_\nu/p`;
         "population": :math:`\mathbb{E}\,\varphi\varphi^\top`.
-    points, density, cumulative : array (n,)
+    points, densities, cumulative : array (n,)
         The bulk on a grid that crowds at the edges, ends included, and the share of all
         eigenvalues up to each point, atoms included.
     mass_errors : array (k,)
@@ -62,28 +101,34 @@ class FeatureSpectrum(Spectrum):
     _where = ("alpha", "covariance")
     _asked = ("model", "alpha", "covariance")
     _arrays: ClassVar[dict[str, tuple[int, ...]]] = Spectrum._arrays | dict.fromkeys(
-        ("points", "density", "cumulative", "mass_errors"), (-1,)
+        ("points", "densities", "cumulative", "mass_errors"), (-1,)
     )
 
     model: SpikedRandomFeatures
     alpha: float
     covariance: str
     points: Numbers = field(repr=False)
-    density: Numbers = field(repr=False)
+    densities: Numbers = field(repr=False)
     cumulative: Numbers = field(repr=False)
     mass_errors: Numbers = field(repr=False)
-
-    @classmethod
-    def _imported(cls) -> dict[str, Any]:
-        from ..model import SpikedRandomFeatures
-
-        return {"SpikedRandomFeatures": SpikedRandomFeatures}
 
     # ------------------------------------------------------------------ numbers
 
     @cached_property
     def _law(self) -> FeatureLaw:
         return FeatureLaw.of(self.model, self.alpha, self.covariance)
+
+    @property
+    def density(self) -> _Density:  # type: ignore[override]
+        """The density of the bulk, a function of x as of every spectrum."""
+        return _Density(self)
+
+    @classmethod
+    def _read(cls, values: Any) -> dict[str, Any]:
+        # Documents of the last release have the grid under the name of the function.
+        if isinstance(values, Mapping) and "density" in values:
+            values = {"densities" if k == "density" else k: x for k, x in values.items()}
+        return super()._read(values)
 
     @property
     def _lowest(self) -> float:
@@ -107,7 +152,7 @@ class FeatureSpectrum(Spectrum):
         starts: Real = self.edges[:, 0]
         interval = np.asarray(np.searchsorted(starts, self.points, side="right") - 1)
         return Bulk(
-            self.edges, self.soft, self.points, self.density, interval,
+            self.edges, self.soft, self.points, self.densities, interval,
             self.masses, self.mass_errors, self.cumulative,
         )  # fmt: skip
 
@@ -238,11 +283,6 @@ class FeatureSpectrum(Spectrum):
         SimulatedSpectrum
             In the normalisation of this spectrum.
         """
-        from ....numeric.networks.readout import RidgeReadout
-        from ....numeric.networks.run import simulate
-        from ....numeric.networks.sizes import sample_count
-        from ..simulated import network_of
-
         model = self.model
         if self.covariance == "population":
             raise ParameterError(
@@ -288,10 +328,40 @@ class FeatureSpectrum(Spectrum):
             yield f"top eigenvalue: {slope:.6g} p + {shift:.6g}"
 
 
-def model_spectrum(
-    model: SpikedRandomFeatures, alpha: object, points: object, covariance: object
+@by_name("alpha", "points")
+def spectrum(
+    model: SpikedRandomFeatures, *, alpha: float, points: int = 500, covariance: str = "sample"
 ) -> FeatureSpectrum:
-    """Return the spectrum of a model; see ``SpikedRandomFeatures.spectrum``."""
+    r"""Return the spectrum of the features on a training set of n = α d samples.
+
+    Parameters
+    ----------
+    alpha : float
+        Sample complexity n/d.
+    points : int
+        Grid points of the density.
+    covariance : {"sample", "empirical", "kernel", "population"}
+        :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^\top`; the same divided by n
+        instead of p; the n × n matrix :math:`\varphi_\mu\cdot\varphi_\nu/p`;
+        :math:`\mathbb{E}\,\varphi\varphi^\top`, which does not depend on α.
+
+    Returns
+    -------
+    FeatureSpectrum
+        Bulk, atoms, outliers, Stieltjes transform; ``plot``, ``simulate``, ``save``.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range.
+    ConvergenceError
+        If a density cannot be resolved: activations that vary fast along a long spike.
+
+    References
+    ----------
+    Cui et al., arXiv 2402.04980, appendix on the spectrum of the features. The outliers are
+    derived here.
+    """
     (alpha,) = checked_point(model, alpha=alpha)
     count = whole_number("points", points, *GRID)
     if not is_one_of(covariance, _MATRICES):
@@ -308,7 +378,7 @@ def model_spectrum(
         alpha=alpha,
         covariance=str(covariance),
         points=bulk.points,
-        density=bulk.density,
+        densities=bulk.density,
         cumulative=bulk.cumulative,
         mass_errors=bulk.mass_errors,
     )

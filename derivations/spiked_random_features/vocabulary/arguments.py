@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
+import sympy as sp
 from numpy.typing import NDArray
 
 from ....errors import ParameterError
@@ -24,9 +25,17 @@ from ....numeric.cache import FileCache
 from ....numeric.networks.layer import FeatureClass
 from ....numeric.networks.sizes import SUM_TOLERANCE
 from ....runtime.quadrature import legendre_panels
+from ....symbolic.expressions.parser import parse_expression
+from ....symbolic.printing.compiled import compiled
 from ..arguments import PUBLISHED
-from ..model import SpikedRandomFeatures
-from ..spike import SpikeParameters, checked_letters, checked_spike, spikes_of_letters
+from ..derive import derivation
+from ..spike import (
+    SpikeParameters,
+    checked_letters,
+    checked_spike,
+    require_odd,
+    spikes_of_letters,
+)
 
 if TYPE_CHECKING:
     from .model import VocabularyFeatures
@@ -474,11 +483,6 @@ def _discrete(law: Any, low: float, high: float) -> LetterLaw:
 
 
 def _density(text: str, cache: FileCache) -> Callable[[Array], Any]:
-    import sympy as sp
-
-    from ....symbolic.expressions.parser import parse_expression
-    from ....symbolic.printing.compiled import compiled
-
     a = sp.Symbol("a", real=True)
     expr = parse_expression(text, [a], argument="law")
     return compiled(expr, (a,))
@@ -508,11 +512,11 @@ def parameters_after_step(model: VocabularyFeatures) -> VocabularyParameters:
     """
     letters, fractions = checked_letters(model.letters, model.fractions)
     checked_fractions(fractions)
-    # Asks for an odd student, as the step assumes.
-    SpikedRandomFeatures(
-        model.student, model.teacher, allow_non_odd=model.allow_non_odd, step_size=0.0,
-        cache_folder=model.cache_folder,
+    found = derivation(
+        model.student, model.teacher, unspiked=False, aligned=False, correlated_norms=False,
+        cache=model._cache,
     )  # fmt: skip
+    require_odd(found, model.allow_non_odd)
     spikes = (SpikeParameters(0.0, 1.0, 0.0, 1.0),) * len(letters)
     if model.step_size:
         spikes = spikes_of(model)
@@ -524,13 +528,13 @@ def parameters_after_step(model: VocabularyFeatures) -> VocabularyParameters:
         ],
         model.biases,
     )
-    found = VocabularyParameters(classes, checked_alignment(gamma, 1, None))
+    published = VocabularyParameters(classes, checked_alignment(gamma, 1, None))
     if model.leading_order == PUBLISHED or not any(x.spike_strength for x in spikes):
-        return found
+        return published
     rows = [spikes[letter_of(one, spikes)] for one in classes]
     overlaps, stretches = tuple(x.norm_overlap for x in rows), tuple(x.stretch for x in rows)
     return replace(
-        found,
+        published,
         norm_overlaps=overlaps if any(overlaps) else (),
         stretches=stretches if any(map(any, stretches)) else (),
     )

@@ -17,18 +17,22 @@ import numpy as np
 import sympy as sp
 
 from ....errors import ParameterError
+from ....symbolic.exact.enclosures import Enclosure
 from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.printing.compiled import compiled
 from ....symbolic.systems.saddle_point import SaddlePointSystem, complement
+from ...kernels.certified import enclosed_parameter
 from ...kernels.code import deriving
 from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
+from ...kernels.precise import exact_number
 from ...sensitivities import Directions
 from .. import physics
+from ..arguments import STRETCH
 from ..derive import SymbolicModel
-from ..differentiation import ALIGNED, NO_SPIKE, OF_STEP, STRETCH, fixed_step_parameters, step_rates
+from ..differentiation import ALIGNED, NO_SPIKE, OF_STEP, fixed_step_parameters, step_rates
 from ..physics import IDENTIFIERS, letters_free_energy
-from ..solution import ORDER_PARAMETERS
+from ..solution import ORDER_PARAMETERS, Solution
 from .arguments import (
     VocabularyParameters,
     letter_of,
@@ -41,7 +45,6 @@ from .solving import solve_at
 
 if TYPE_CHECKING:
     from .model import VocabularyFeatures
-    from .solution import VocabularySolution
 
 MOST_LETTERS = 3
 """The determinant of V_1 is written out. Three letters have 27 unknowns and take some 20 s to
@@ -213,21 +216,37 @@ def model_kernel(model: VocabularyFeatures) -> Kernel:
         defaults["alignment"] = alignment
     defaults |= letter_values(found) | beyond_published(found)
     return replace(
-        kernel, defaults=defaults, exact_defaults=partial(_exact_defaults, model.width, defaults)
-    )
+        kernel, defaults=defaults, exact_defaults=partial(_exact_defaults, model.width, defaults),
+        proven_defaults=partial(_proven_defaults, model.width, defaults),
+    )  # fmt: skip
+
+
+def _exact(width: int | None, defaults: Mapping[str, float]) -> dict[str, sp.Expr]:
+    """Return parameters as exact numbers, floats as the decimals that they print as."""
+    found = {name: exact_number(value) for name, value in defaults.items()}
+    return found if width is None else {**found, "inverse_width": sp.Rational(1, width)}
 
 
 def _exact_defaults(width: int | None, defaults: Mapping[str, float], ctx: Any) -> dict[str, Any]:
-    """Return parameters as numbers of mpmath, floats as the decimals that they print as."""
-    found = {name: ctx.mpf(repr(value)) for name, value in defaults.items()}
-    if width is not None:
-        found["inverse_width"] = ctx.one / width
-    return found
+    exact = _exact(width, defaults)
+    return {name: ctx.mpf(int(x.p)) / int(x.q) for name, x in exact.items()}
+
+
+def _proven_defaults(
+    width: int | None, defaults: Mapping[str, float], digits: int
+) -> dict[str, Enclosure | float]:
+    return {name: enclosed_parameter(x, digits) for name, x in _exact(width, defaults).items()}
 
 
 def kernel_solution(
-    model: VocabularyFeatures, alpha: float, ridge: float, digits: int | None, *, progress: bool
-) -> VocabularySolution:
+    model: VocabularyFeatures,
+    alpha: float,
+    ridge: float,
+    digits: int | None,
+    *,
+    certify: bool = False,
+    progress: bool,
+) -> Solution:
     """Return the solution of a model's kernel at one point; see ``VocabularyFeatures.solve``.
 
     It starts from that of the published leading order in floats.
@@ -235,16 +254,20 @@ def kernel_solution(
     Raises
     ------
     ParameterError
-        If digits are asked for of letters that follow from a step or a law, or there is no kernel.
+        If digits or a certificate are asked for of letters that follow from a step or a law, or
+        there is no kernel.
+    CertificationError
+        If a certificate is wanted and the proof does not succeed.
     """
-    if digits is not None:
-        require_direct_letters(model)
+    if certify or digits is not None:
+        require_direct_letters(model, "digits" if digits is not None else "certify")
     kernel = model._kernel
     coarse = solve_at(model, alpha, ridge, model.width)
     found = kernel.solve(
         alpha=alpha, ridge=ridge, digits=digits, start=first_values(kernel, coarse),
-        progress=progress,
+        certify=certify, progress=progress,
     )  # fmt: skip
+    many = digits is not None
     zero = 0 * found["test_error"]
     overlaps = {}
     for name, places in _all_places(len(model.classes)).items():
@@ -255,18 +278,16 @@ def kernel_solution(
             values[index] = value
             if name in ("V1", "q1"):
                 values[index[::-1]] = value
-        overlaps[name] = values if digits is not None else values.astype(float)
-    number = float if digits is None else zero.context.mpf
+        overlaps[name] = values if many else values.astype(float)
+    number = zero.context.mpf if many else float
     arguments = (physics.alpha, physics.beta, physics.ridge, physics.q2)
-    penalty = compiled(
-        physics.penalty(physics.q2), arguments, "numpy" if digits is None else zero.context
-    )
+    penalty = compiled(physics.penalty(physics.q2), arguments, zero.context if many else "numpy")
     point = [number(repr(x)) for x in (alpha, model.beta, ridge)]
     errors = {name: found.errors[name] for name in ("test_error", "training_error")}
     limit = None
     if model.width is not None:
         limit = coarse.strict_limit
-        if digits is None:
+        if not many:
             strict = model.at(width=None)
             limit = kernel_solution(strict, alpha, ridge, None, progress=progress)
     return replace(
@@ -277,15 +298,18 @@ def kernel_solution(
         + number(penalty(*point, sum(overlaps["q2"]))),
         order_parameters=overlaps,
         strict_limit=limit,
-        quadrature_error=coarse.quadrature_error if digits else float(errors["test_error"]),
+        quadrature_error=coarse.quadrature_error
+        if digits and not certify
+        else float(errors["test_error"]),
         residual=found.residual,
         nodes=found.nodes,
-        errors={} if digits is None else errors,
+        errors=errors if many or certify else {},
         digits=digits,
+        certificate=found.certificate,
     )
 
 
-def first_values(kernel: Kernel, found: VocabularySolution) -> dict[str, float]:
+def first_values(kernel: Kernel, found: Solution) -> dict[str, float]:
     """Return the unknowns of Newton's method in a kernel at a solution."""
     known = letter_unknowns(found.order_parameters, len(found.order_parameters["q2"]))
     return {unknown: x for unknown, x in known.items() if unknown in kernel.code.unknowns}

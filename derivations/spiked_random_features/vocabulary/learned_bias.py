@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ....errors import ParameterError
 from ....numeric.arguments import real_number, whole_number
 from ....numeric.local_minima import local_minima
+from ..solution import Solution
 from .arguments import LARGEST_BIAS
-from .solution import VocabularySolution
 
 if TYPE_CHECKING:
     from .model import VocabularyFeatures
@@ -37,14 +37,14 @@ class BiasMinimum:
     bias : float
     objective : float
         (1/n)(sum of squares + λ\\|w\\|²) there.
-    solution : VocabularySolution
+    solution : Solution
     at_end : bool
         An end of the interval: the objective still falls there.
     """
 
     bias: float
     objective: float
-    solution: VocabularySolution
+    solution: Solution
     at_end: bool
 
     @property
@@ -134,11 +134,13 @@ def learned_bias(
     low, high = _checked_interval(interval)
     grid = np.linspace(low, high, whole_number("points", points, minimum=5))
 
-    def solve(bias: float) -> VocabularySolution:
+    def solve(bias: float) -> Solution:
         return model.with_biases(bias).solve(alpha=alpha, ridge=ridge, width=width)
 
     def objective(bias: float) -> float:
-        return solve(float(bias)).regularised_training_error
+        least: float | None = solve(float(bias)).regularised_training_error
+        assert least is not None
+        return least
 
     values, minima = local_minima(objective, grid, "the training objective over the bias")
     found = []

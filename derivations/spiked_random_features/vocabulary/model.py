@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -20,15 +20,18 @@ from ....numeric.arguments import checked_switch, positive_array, positive_numbe
 from ....numeric.cache import FileCache
 from ....numeric.networks.layer import FeatureClass
 from ....numeric.saddle_point_solver import BatchSolution
-from ...certificates.certificate import refuse_certificate
+from ...certificates.certificate import certificate_wanted
 from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import from_json, to_json
 from ...kernels.arguments import known_names
+from ...late import given_by
 from ...penalties import PaperRidge, readout_penalty
 from ...sensitivities import Directions
 from ..arguments import PUBLISHED, READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
 from ..bulk_law import IID, checked_kind
 from ..differentiation import DifferencedOptimum
+from ..simulated import network_of, simulate_model
+from ..solution import Solution
 from .arguments import (
     LetterLaw,
     VocabularyParameters,
@@ -50,8 +53,9 @@ from .kernel import (
     model_kernel,
     names_on_curves,
 )
+from .learned_bias import learned_bias
 from .nodes import student_coefficients, teacher_moments
-from .solution import VocabularySolution, arranged, curve_attributes, curve_batch, curve_names
+from .solution import arranged, curve_attributes, curve_batch, curve_names
 from .solving import LetterQuadrature, solve_at
 
 if TYPE_CHECKING:
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
     from ..model import SpikedRandomFeatures
     from .learned_bias import LearnedBias
 
+_HERE = "giantstep.derivations.spiked_random_features"
 MODEL = "vocabulary_features"
 """Its name in documents."""
 
@@ -405,7 +410,7 @@ class VocabularyFeatures(DifferencedOptimum):
         certify: bool = False,
         progress: bool = True,
         width: int | None = None,
-    ) -> VocabularySolution:
+    ) -> Solution:
         """Return the saddle point at one sample complexity and ridge penalty.
 
         Parameters
@@ -419,8 +424,8 @@ class VocabularyFeatures(DifferencedOptimum):
             given by :meth:`from_parameters`. Floats are then read as the decimal numbers that
             they print as.
         certify : bool
-            Only one letter, :class:`~giantstep.SpikedRandomFeatures`, has certificates: True is
-            refused.
+            Prove `digits` digits (default: 15) of the errors, the overlaps and V, of letters for
+            which digits can be asked; needs python-flint.
         progress : bool
             Show a progress bar if the digits take longer than a second.
         width : int, optional
@@ -435,23 +440,18 @@ class VocabularyFeatures(DifferencedOptimum):
             If Newton's method fails, or rounding leaves no digits: letters that hardly differ, in
             the strict limit.
         CertificationError
-            If a certificate is wanted.
+            If a certificate is wanted and the proof does not succeed.
+        MissingDependencyError
+            If a certificate is wanted and python-flint is not installed.
         """
-        refuse_certificate(
-            certify,
-            "letters",
-            "the equations of their matrix V_1 are implicit, with absolute values in what bounds "
-            "their residuals, and no ball encloses an average of these; digits= gives as many "
-            "digits with estimated errors, and a model of one letter is one of "
-            "SpikedRandomFeatures, which has proofs",
-        )
+        certify = certificate_wanted(certify)
         alpha = positive_number("alpha", alpha)
-        ridge = readout_penalty(ridge, alpha, self.beta, exact=digits is not None)
+        ridge = readout_penalty(ridge, alpha, self.beta, exact=certify or digits is not None)
         model = self if width is None else self.at(width=width)
-        if digits is None and model.parameters.published:
+        if digits is None and not certify and model.parameters.published:
             return solve_at(model, alpha, ridge, model.width)
         digits = None if digits is None else checked_digits(digits)
-        return kernel_solution(model, alpha, ridge, digits, progress=progress)
+        return kernel_solution(model, alpha, ridge, digits, certify=certify, progress=progress)
 
     def kernel(self) -> Kernel:
         """Return the saddle-point equations as a kernel: any digits, sweeps, all languages.
@@ -559,8 +559,6 @@ class VocabularyFeatures(DifferencedOptimum):
         AssumptionError
             If the student jumps and a step is to be taken.
         """
-        from ..simulated import network_of
-
         return network_of(self, dimension, labels, equivalent=equivalent)
 
     def simulate(
@@ -594,96 +592,20 @@ class VocabularyFeatures(DifferencedOptimum):
         ParameterError
             If sizes are too small, or a network with biases or a law of letters is to be trained.
         """
-        from ..simulated import simulate_model
-
         return simulate_model(
             self, dimension, alpha, ridge, equivalent=checked_switch("equivalent", equivalent),
             seeds=seeds, seed=seed, workers=workers, progress=progress, store=store,
             executor=executor,
         )  # fmt: skip
 
-    def with_loss(
-        self,
-        loss: Any,
-        *,
-        labels: str = "teacher",
-        width: int | None = None,
-        metrics: Mapping[str, Any] | None = None,
-    ) -> ConvexReadout:
-        """Return a readout of these letters that minimises another convex loss.
-
-        For a spike of rank one and at most three letters.
-
-        Parameters
-        ----------
-        loss, labels, width, metrics
-            As for :class:`giantstep.ConvexReadout`.
-
-        Raises
-        ------
-        ParameterError
-            If the loss is not convex, the labels do not fit it, or there are too many letters.
-
-        Notes
-        -----
-        The equations of a loss are derived and compiled when they are first solved, and kept in the
-        cache: half a minute for two letters, some minutes for three.
-
-        Examples
-        --------
-        >>> model = VocabularyFeatures.from_parameters(
-        ...     "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02],
-        ...     fractions=[0.4, 0.6], alignment=0.9, noise_variance=0.1,
-        ... )
-        >>> print(model.with_loss("huber(0.3)").convex_loss)
-        huber(0.3)
-        """
-        from ..convex.readout import ConvexReadout
-
-        return ConvexReadout(self, loss, labels, width, metrics)
-
-    def expansion(
-        self,
-        name: str,
-        order: int = 2,
-        *,
-        alpha: float | None = None,
-        ridge: float | None = None,
-        digits: int = 30,
-        width: int | None = None,
-    ) -> Expansion:
-        """Return the solution as a series in a small quantity.
-
-        For up to three letters on a spike of rank one, given by :meth:`from_parameters`.
-
-        Parameters
-        ----------
-        name : str
-            "large_alpha", or "small_ridge" at α above or below β.
-        order, alpha, ridge, digits, width
-            As for :meth:`giantstep.SpikedRandomFeatures.expansion`.
-
-        Returns
-        -------
-        Expansion
-            Of the errors and of all entries of the order parameters, ``V1_12`` and such; without
-            formulas.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is missing, superfluous or outside its range, or letters have no such
-            expansion.
-        AssumptionError
-            If the limit does not exist or the coefficients diverge.
-        ConvergenceError
-            If two quadrature rules never agree.
-        """
-        from ..expansions.expand import letters_expansion
-
-        return letters_expansion(
-            self, name, order, alpha=alpha, ridge=ridge, digits=digits, width=width
-        )
+    with_loss = cast(
+        "Callable[..., ConvexReadout]",
+        given_by(f"{_HERE}.convex.readout", "with_loss"),
+    )
+    expansion = cast(
+        "Callable[..., Expansion]",
+        given_by(f"{_HERE}.expansions.expand", "letters_expansion"),
+    )
 
     # ------------------------------------------------------------------ biases
 
@@ -721,8 +643,6 @@ class VocabularyFeatures(DifferencedOptimum):
         --------
         giantstep.derivations.spiked_random_features.vocabulary.learned_bias
         """
-        from .learned_bias import learned_bias
-
         return learned_bias(self, alpha, ridge, interval=interval, points=points, width=width)
 
     # ------------------------------------------------------------------ files

@@ -14,10 +14,11 @@ from ....errors import ConvergenceError, ParameterError
 from ....numeric.cache import FileCache
 from ....numeric.column_span import ColumnSpan
 from ....numeric.letter_saddle_point import LetterArrays, LetterValues, solve_letters
+from ..solution import Solution
 from .arguments import VocabularyParameters
 from .derive import Derivation
 from .nodes import DIGITS, Functions, is_cheap, letter_arrays, mean_span, sample, teacher_frame
-from .solution import MEANING, VocabularySolution
+from .solution import MEANING
 
 if TYPE_CHECKING:
     from .model import VocabularyFeatures
@@ -103,9 +104,7 @@ class LetterQuadrature:
         return self._levels[level]
 
 
-def solve_at(
-    model: VocabularyFeatures, alpha: float, ridge: float, width: int | None
-) -> VocabularySolution:
+def solve_at(model: VocabularyFeatures, alpha: float, ridge: float, width: int | None) -> Solution:
     """Return the solution at one point; see :meth:`.model.VocabularyFeatures.solve`."""
     if model.law is None:
         return _solve(model, alpha, ridge, width, beside=True)
@@ -125,9 +124,9 @@ def solve_at(
 
 def _solve(
     model: VocabularyFeatures, alpha: float, ridge: float, width: int | None, *, beside: bool
-) -> VocabularySolution:
+) -> Solution:
     before = math.inf
-    best: VocabularySolution | None = None
+    best: Solution | None = None
     start: LetterValues | None = None
     steps = 0
     for level in range(_MOST_LEVELS):
@@ -227,16 +226,17 @@ class _Point:
 
 def _solution(
     model: VocabularyFeatures, alpha: float, ridge: float, width: int | None, found: LetterValues,
-    limit: VocabularySolution | None, error: float, nodes: int,
-) -> VocabularySolution:  # fmt: skip
+    limit: Solution | None, error: float, nodes: int,
+) -> Solution:  # fmt: skip
     overlaps = {name: getattr(found, name) for name in MEANING}
     if model.quadrature.functions.multi_index:
         overlaps["psi"] = teacher_frame(model.parameters.overlaps) @ found.psi
-    return VocabularySolution(
+    return Solution(
         test_error=found.test_error - model.noise_variance,
         training_error=found.training_error,
         regularised_training_error=found.regularised_training_error,
         order_parameters=overlaps,
+        conjugates={},
         classes=model.classes,
         alpha=alpha,
         ridge=ridge,

@@ -146,13 +146,15 @@ def solve_precisely(
     tolerance = ctx.mpf(10) ** (-digits - more)
     wanted = [kernel.outputs.index(name) for name in kernel.results]
     arguments = [values[name] for name in kernel.parameters]
+    # Only the norm of the inverse Jacobians counts here, which `info` tells.
+    inverse = [[ctx.zero] * len(begin) ** 2] if begin else []
 
     def solve(
         arrays: Sequence[Sequence[Any]], begin: Sequence[Any], out: list[Any], info: list[Any],
         **options: Any,
     ) -> None:  # fmt: skip
         try:
-            solve_on(*arguments, *arrays, *columns, *begin, out, info, **options)
+            solve_on(*arguments, *arrays, *columns, *begin, out, info, *inverse, **options)
         except ZeroDivisionError:
             raise ConvergenceError(
                 "the equations divide by zero at high precision, where a denominator vanishes or "

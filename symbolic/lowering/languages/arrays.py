@@ -30,11 +30,19 @@ from ..program import (
     Step,
 )
 from ..renaming import safe_program, safe_root
-from ..rows import GRID_POWER, GROWTH
+from ..rows import (
+    EQUATION_ROUNDING,
+    GRID_POWER,
+    GROWTH,
+    OWN_ROUNDING,
+    PROBE,
+    SUM_ROUNDING,
+    WELL_DETERMINED,
+)
 
 # Names that the text below and the support code use inside the emitted functions.
 _OWN_NAMES = (
-    "parameters arrays start rough like known unknowns values report residual jacobian moves "
+    "parameters arrays start rough held like known unknowns values report residual jacobian moves "
     "matrix right solution stack table total panels choose_start newton newton_root solve_linear "
     "solve_larger "
     "points points_of node_mean node_largest "
@@ -160,12 +168,12 @@ class VectorSource:
         named = dict(zip(self.program.parameters, map(str, self.given.parameters), strict=True))
         symbols = [p for p, name in named.items() if name not in self.constants]
         lines = [
-            "def solve(parameters, arrays, start=None, rough=0.0):",
+            "def solve(parameters, arrays, start=None, rough=0.0, held=0):",
             '    """Solve once on given nodes; return the outputs and a report.',
             "",
             "    Newton's method stops early where the residual has fallen to `rough` times its",
             "    first value: enough for the difference of two rules, started at the solution of",
-            "    one.",
+            "    one. The first `held` of its steps stay at the values of `start`.",
             '    """',
             "    like = parameters[0]" if symbols else "    like = arrays['like']",
         ]
@@ -258,8 +266,8 @@ class VectorSource:
             f"    known = {self._stack(step.inputs, empty=f'start_{number}[:0]')}",
             "    unknowns, values, report = newton(",
             f"        equations_{number}, start_{number}, known, arrays, report, rough,",
-            f"        logarithmic={step.logarithmic!r}, safeguarded={step.safeguarded!r},",
-            f"        movable={bool(step.fixed_point)!r},",
+            f"        held={'held > ' + str(number - 1)}, logarithmic={step.logarithmic!r},",
+            f"        safeguarded={step.safeguarded!r}, movable={bool(step.fixed_point)!r},",
             "    )",
             f"    {self._unpack(step.unknowns)} = unknowns",
         ]
@@ -313,31 +321,34 @@ def solve_linear(matrix, right):
     return solve_larger(matrix, right)
 
 
-def inverse_norm(matrix):
-    """Return the largest row sum of the inverse."""
-    zero = xp.zeros_like(matrix[0, 0])
-    sums = xp.zeros_like(matrix[0])
-    for k in range(len(matrix)):
-        unit = xp.stack([zero + float(i == k) for i in range(len(matrix))])
-        sums = sums + xp.abs(solve_linear(matrix, unit))
-    largest = xp.max(sums, axis=0)
-    return xp.where(largest < math.inf, largest, math.inf)
+def inverse_of(matrix):
+    """Return the inverse of a small matrix."""
+    n, zero = len(matrix), xp.zeros_like(matrix[0, 0])
+    units = [xp.stack([zero + float(i == k) for i in range(n)]) for k in range(n)]
+    return xp.stack([solve_linear(matrix, unit) for unit in units], axis=1)
 
 
 def new_report(like):
-    """Return iterations, residual, amplification of rounding, and whether all is solved."""
+    """Return iterations, residual, inverse Jacobians, and whether all is solved."""
     zero = xp.zeros_like(like)
-    return zero, zero, zero, zero == 0
+    return zero, zero, (), zero == 0
+
+
+def after_newton(report, count, size, jacobian, solved, held):
+    """Add a Newton step to a report."""
+    iterations, residual, inverses, converged = report
+    inverses = () if held else (*inverses, inverse_of(jacobian))
+    return iterations + count, xp.maximum(residual, size), inverses, converged & solved
 
 
 def after_linear(report, matrix, right, solution):
     """Add the residual of a linear system to a report."""
-    iterations, residual, amplification, converged = report
+    iterations, residual, inverses, converged = report
     terms = matrix * solution
     size = xp.sum(xp.abs(terms), axis=1) + xp.abs(right)
     gap = xp.abs(xp.sum(terms, axis=1) - right)
     relative = xp.where(size > 0, gap / xp.where(size > 0, size, 1.0), 0.0)
-    return iterations, xp.maximum(residual, xp.max(relative, axis=0)), amplification, converged
+    return iterations, xp.maximum(residual, xp.max(relative, axis=0)), inverses, converged
 
 
 def shift(unknowns, moves, logarithmic):
@@ -409,27 +420,62 @@ def advance(state, residual, jacobian, moves, size, rough, logarithmic, safeguar
 '''
 
 _ESTIMATE = '''
+def amplification_of(inverses):
+    """Return the largest row sum of the inverse Jacobians; zero if there are none."""
+    sums = [np.max(np.sum(np.abs(inverse), axis=1), axis=0) for inverse in inverses]
+    largest = np.max(sums, axis=0) if sums else np.zeros(1)
+    return np.where(largest < math.inf, largest, math.inf)
+
+
+def movements(block, rule, base, inverses, shift):
+    """Return how far outputs move where each equation is wrong by `shift`, in sum.
+
+    Such an equation moves the unknowns along a column of the inverse Jacobian; how far the outputs
+    then move is seen there. So outputs that hardly depend on a combination of unknowns do not get
+    the error of the worst determined one.
+    """
+    moved = np.zeros_like(base)
+    first = 0
+    for held, inverse in enumerate(inverses, start=1):
+        part = slice(first, first + len(inverse))
+        for k in range(len(inverse)):
+            start = np.array(base[list(UNKNOWNS)])
+            plain = np.array(LOGARITHMIC[part]).reshape((-1,) + (1,) * (start.ndim - 1)) == 0
+            column = inverse[:, k]
+            sizes = np.abs(column) / np.where(plain, 1.0 + np.abs(start[part]), 1.0)
+            scale = np.maximum({probe} / np.maximum(np.max(sizes, axis=0), 1e-300), shift)
+            step = scale * column
+            start[part] = np.where(plain, start[part] - step, start[part] * (1.0 - step))
+            found, (_, _, _, solved) = solve_block(block, rule, start, 0.0, held)
+            change = np.abs(found - base) / scale * shift
+            moved = moved + np.where(solved, change, math.nan)
+        first += len(inverse)
+    return moved
+
+
 def estimate(block, fine, medium, coarse):
     """Solve on three rules; return values, estimated errors, and iterations with residual.
 
     The coarser rules tell the error. Iterations are negative where there is no solution; the
     third number is the part of the first error that is rounding, relative to the first value.
     """
-    x, (iterations, residual, amplification, converged) = solve_block(block, fine)
-    # A relative error eps of the equations moves the solution by about this much; eps is four
+    x, (iterations, residual, inverses, converged) = solve_block(block, fine)
+    # A relative error eps of the equations moves no unknown by more than about this; eps is four
     # units in the last place, because tables of polynomials of degree 8 cancel.
-    rounding = 8.881784197001252e-16 * (8 + 16 * amplification)
+    worst = {unit} * ({own} + {equation} * amplification_of(inverses))
     if QUADRATURE:
         restart = x[list(UNKNOWNS)]
         y, (_, _, _, comparable) = solve_block(block, medium, restart, 1e-3)
-        z, (_, _, _, measurable) = solve_block(block, coarse, restart, 1e-3)
+        # Equations that follow from others have to be solved like these when they are moved.
+        rough = 1e-3 if len(inverses) < 2 else 0.0
+        z, (_, _, inverses, measurable) = solve_block(block, coarse, restart, rough)
     else:
         y = z = x
         comparable = measurable = converged
     # The last difference is the error of the rule before; the next halving gains at least as
     # much again, so the error is at most the difference times that gain, and 10 is a margin.
     # Overlaps may vanish, so only quantities with a size of their own measure the gain.
-    last = np.zeros_like(rounding)
+    last = np.zeros_like(x[0])
     first = last + 1e-300
     for k, scale in MEASURED:
         size = abs(x[scale]) + 1e-300
@@ -444,20 +490,28 @@ def estimate(block, fine, medium, coarse):
     gain = 10.0 * last / np.minimum(first, 1.0)
     gain = np.where(measurable & (gain < 1.0), gain, 1.0)
 {least_gain}    sizes = abs(x)
-    # A value that crosses zero is measured against the error of its neighbours too.
-    errors = gain * np.maximum(abs(x - y), 0.1 * last * sizes) + rounding * sizes
-    floors = np.stack([8e-15 * abs(x[k]) if k >= 0 else 0.0 * sizes[0] for k in SCALES])
-    # Nothing tells how much the terms of other outputs cancel: a margin.
-    known = {k for k, _ in MEASURED}
-    margins = [0.0 if k in known else {growth} for k in range(len(sizes))]
-    floors += np.stack([m * rounding * size for m, size in zip(margins, sizes, strict=True)])
+    derived = np.array(DERIVED, dtype=int)
+    # As much as the worst determined unknown, or one that may vanish.
+    scales = np.stack([abs(x[k]) if k >= 0 else 0.0 * sizes[0] for k in SCALES])
+    rounding = worst * np.maximum(sizes, scales)
+    rounding[derived] *= {margin}
     if ABSOLUTE:
-        # Residuals of unknowns that may be zero are not relative to them; outputs may vanish like
-        # the square of such an unknown.
-        floors += rounding * (2 * np.sqrt(sizes) + rounding)
-        floors[ABSOLUTE] += rounding
-    errors = errors + floors
-    rounding = rounding + floors[0] / (sizes[0] + 1e-300)
+        rounding += worst * worst
+        rounding[ABSOLUTE] += worst
+    # Where an unknown is determined badly, it is worth the time to see how far outputs move.
+    unclear = measurable & (worst > {least})
+    if inverses and unclear.any():
+        rule = coarse if QUADRATURE else fine
+        shift = np.maximum({equation} * {unit}, residual)
+        moved = np.where(unclear, movements(block, rule, z, inverses, shift), math.inf)
+        rounding = np.where(moved < math.inf, moved, rounding)
+    # Nothing tells how much the terms of outputs that follow from others cancel: a margin.
+    own = {own} * {unit} * sizes
+    own[derived] *= {margin}
+    rounding = own + {terms} * scales + rounding
+    # A value that crosses zero is measured against the error of its neighbours too.
+    errors = gain * np.maximum(abs(x - y), 0.1 * last * sizes) + rounding
+    rounding = rounding[0] / np.where(sizes[0] == 0.0, 1.0, sizes[0])
     converged = converged & np.all(np.isfinite(x), axis=0)
     errors = np.where(converged & comparable & (errors < math.inf), errors, math.inf)
     values = np.where(converged, x, math.nan)
@@ -479,4 +533,17 @@ def estimate_text(*, cut: bool = False) -> str:
     The panels of a grid that is `cut` halve only roughly, so that one gain may be luck.
     """
     gain = f"    gain = np.maximum(gain, last**{GRID_POWER})\n" if cut else ""
-    return _ESTIMATE.strip("\n").replace("{least_gain}", gain).replace("{growth}", repr(GROWTH))
+    numbers = {
+        "least_gain": gain,
+        "unit": repr(4 * 2.0**-52),
+        "own": OWN_ROUNDING,
+        "equation": EQUATION_ROUNDING,
+        "terms": SUM_ROUNDING,
+        "probe": PROBE,
+        "least": repr(4 * 2.0**-52 * (OWN_ROUNDING + EQUATION_ROUNDING * WELL_DETERMINED)),
+        "margin": GROWTH + 1,
+    }
+    text = _ESTIMATE.strip("\n")
+    for name, number in numbers.items():
+        text = text.replace(f"{{{name}}}", str(number))
+    return text

@@ -17,6 +17,7 @@ from ..documentation import about, domain_of
 from ..driver import array_driver
 from ..measures import width_text
 from ..program import Newton, Panels
+from ..rows import derived_outputs
 from ..tables import table_source
 from .arrays import VectorSource
 from .kernel_parts import baked_step
@@ -378,10 +379,10 @@ _PANEL_RULE = (
 )  # fmt: skip
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
-    "shift first_state advance inverse_norm refine unsolved breaks tables inside "
-    "inner_rules outer_scale rules product_scales product_tables line_end panel_end rule_worst "
-    "rule_finished rule_better rule_following rule_wanted rule_coarseness rule_suffices "
-    "rule_panel_count"
+    "shift first_state advance inverse_of after_newton amplification_of movements refine unsolved "
+    "breaks tables inside inner_rules outer_scale rules product_scales product_tables line_end "
+    "panel_end rule_worst rule_finished rule_better rule_following rule_wanted rule_coarseness "
+    "rule_suffices rule_panel_count"
 ).split()
 
 _LINE_TABLES = '''
@@ -557,11 +558,14 @@ class PythonFile:
             f"PANELS = {widest}",
         ]
         estimated = [
-            "# Unknowns with absolute residuals; all unknowns of Newton's method; pairs of an "
-            "output",
-            "# and its scale; each output's scale; whether rules approximate integrals.",
+            "# Unknowns with absolute residuals; all unknowns of Newton's method, and whether",
+            "# their coordinates are logarithms; outputs of which nothing tells how they cancel;",
+            "# pairs of an output and its scale; each output's scale; whether rules approximate",
+            "# integrals.",
             f"ABSOLUTE = {[outputs.index(u) for u, log in logarithmic.items() if not log]!r}",
             f"UNKNOWNS = {tuple(outputs.index(str(u)) for u in program.newton_unknowns)!r}",
+            f"LOGARITHMIC = {tuple(logarithmic.values())!r}",
+            f"DERIVED = {tuple(derived_outputs(program))!r}",
             f"MEASURED = {tuple(pairs)!r}",
             f"SCALES = {tuple(outputs.index(scales[x]) if x in scales else -1 for x in outputs)!r}",
             f"QUADRATURE = {bool(program.tables) or program.has_panels}",

@@ -62,20 +62,18 @@ def solve_larger(matrix, right):
 
 
 def newton(
-    equations, start, known, arrays, report, rough, *, logarithmic, safeguarded, movable
+    equations, start, known, arrays, report, rough, *, held, logarithmic, safeguarded, movable
 ):
     """Solve the equations; the solution can be differentiated in `known` and `arrays`."""
+    if held:
+        gaps, jacobian, _, values = equations(start, known, arrays)
+        size = jnp.max(jnp.abs(gaps), axis=0)
+        return start, values, after_newton(report, 1, size, jacobian, size < math.inf, held)
     options = (logarithmic, safeguarded, movable)
     given = (jnp.asarray(rough, dtype=float), start, known, arrays)
     unknowns, count, size, solved = newton_solution(equations, *options, *given)
-    iterations, residual, amplification, converged = report
     _, jacobian, _, values = equations(unknowns, known, arrays)
-    report = (
-        iterations + count,
-        jnp.maximum(residual, size),
-        jnp.maximum(amplification, inverse_norm(jacobian)),
-        converged & (solved > 0),
-    )
+    report = after_newton(report, count, size, jacobian, solved > 0, held)
     return unknowns, values, report
 
 
@@ -196,21 +194,25 @@ def node_largest(points, values):
 '''
 
 SOLVE_ROWS = '''
-@jax.jit
-def solve_compiled(rows, arrays, start, rough):
+@functools.partial(jax.jit, static_argnames="held")
+def solve_compiled(rows, arrays, start, rough, held):
     """Solve for rows of parameters on one rule, from rows of starting values; NaN for its own."""
-    one = functools.partial(solve, arrays=arrays, rough=rough)
+    one = functools.partial(solve, arrays=arrays, rough=rough, held=held)
     return jax.vmap(lambda row, begin: one(row, start=begin))(rows, start)
 
 
-def solve_block(block, rule, start=None, rough=0.0):
+def solve_block(block, rule, start=None, rough=0.0, held=0):
     """Solve for all rows of a block on one rule; return arrays of NumPy."""
     # One compiled function serves every number of rows up to the next power of two.
     extra = (1 << (len(block) - 1).bit_length()) - len(block)
     begin = np.full((len(block), len(UNKNOWNS)), np.nan) if start is None else start.T
     padded = [np.concatenate([a, np.repeat(a[-1:], extra, axis=0)]) for a in (block, begin)]
-    found, report = solve_compiled(padded[0], rule, padded[1], np.float64(rough))
-    return np.asarray(found)[: len(block)].T, [np.asarray(a)[: len(block)] for a in report]
+    found, report = solve_compiled(padded[0], rule, padded[1], np.float64(rough), held)
+
+    def rows_last(array):
+        return np.moveaxis(np.asarray(array)[: len(block)], 0, -1)
+
+    return rows_last(found), jax.tree_util.tree_map(rows_last, report)
 
 
 def same_length(rules):

@@ -49,10 +49,13 @@ def solve_larger(matrix, right):
 
 
 def newton(
-    equations, start, known, arrays, report, rough, *, logarithmic, safeguarded, movable
+    equations, start, known, arrays, report, rough, *, held, logarithmic, safeguarded, movable
 ):
     """Solve the equations of every row; a row that is done leaves the arrays."""
-    iterations, residual, amplification, converged = report
+    if held:
+        gaps, jacobian, _, values = equations(start, known, arrays)
+        size = np.max(np.abs(gaps), axis=0)
+        return start, values, after_newton(report, 1, size, jacobian, size < np.inf, held)
     n = start.shape[1]
     logarithmic = np.array(logarithmic)[:, np.newaxis, np.newaxis]
     rows = np.arange(n)
@@ -83,12 +86,7 @@ def newton(
         known = known[:, keep]
         state = tuple(a[..., keep, :] for a in state)
     unknowns, jacobian, values = found
-    report = (
-        iterations + count,
-        np.maximum(residual, sizes),
-        np.maximum(amplification, inverse_norm(jacobian)),
-        converged & solved,
-    )
+    report = after_newton(report, count, sizes, jacobian, solved, held)
     return unknowns, values, report
 
 
@@ -149,10 +147,10 @@ def node_largest(points, values):
 '''
 
 _SOLVE_ROWS = '''
-def solve_block(block, rule, start=None, rough=0.0):
+def solve_block(block, rule, start=None, rough=0.0, held=0):
     """Solve for all parameters of a block, of shape (P, n, 1), on one rule."""
     with np.errstate(all="ignore"):
-        return solve(block, {**rule, "like": np.zeros((block.shape[1], 1))}, start, rough)
+        return solve(block, {**rule, "like": np.zeros((block.shape[1], 1))}, start, rough, held)
 
 
 def solve_rows(rows, rules):

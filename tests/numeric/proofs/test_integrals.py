@@ -83,7 +83,7 @@ spreads = st.sampled_from([0.03, 0.2, 0.7, 1.0, 1.9, 6.0])
 
 
 class TestTables:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=10, deadline=None)
     @given(
         st.sampled_from(sorted(CLOSED)),
         decimals,
@@ -107,7 +107,7 @@ class TestTables:
             size = 1 + abs(value) if name != "He3" else 1 + (abs(a) + decimal(spread)) ** 3
             assert goal < 66 or value.rad() <= 1e-15 * size**2
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=10, deadline=None)
     @given(
         st.sampled_from(sorted(CLOSED)),
         decimals,
@@ -224,7 +224,7 @@ class TestGridsAndTails:
             value = cubic(point - 1)
             assert x.contains(point) and once.contains(value) and squared.contains(value**2)
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @example(0.0, 1.0, [0.5, 0.5 + 2.0**-52, 5e-324])
     @given(st.floats(-50, 50), st.floats(0.01, 20), st.lists(st.floats(-20, 20), max_size=3))
     def test_grid_covers_intervals_without_slits(self, left, length, kinks):

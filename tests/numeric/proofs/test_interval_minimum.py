@@ -105,7 +105,7 @@ def test_an_infimum_at_infinity_is_refused():
     st.floats(-3, 0, allow_nan=False),
     st.floats(0.125, 3, allow_nan=False),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_polynomials_are_not_smaller_anywhere(coefficients, left, right):
     found = minimise(polynomial(*coefficients), (left, right))
     x = np.linspace(left, right, 2001)

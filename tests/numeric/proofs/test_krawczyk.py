@@ -59,7 +59,7 @@ def test_logarithmic_coordinates_keep_unknowns_positive():
         prove_root(system, [arb(-1)], logarithmic=[True], goal=arb(GOAL))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.lists(st.floats(-2, 2), min_size=2, max_size=2),
     st.lists(st.floats(-1, 1), min_size=4, max_size=4),
@@ -145,7 +145,7 @@ def test_a_jump_between_equal_slopes_is_not_a_root():
         prove_root(system, [arb(1 - 1e-12)], logarithmic=[False], goal=arb(GOAL))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(-40, 40), st.floats(1e-12, 2))
 def test_boxes_of_positive_unknowns_hold_no_more_than_their_logarithms(middle, radius):
     with flint.ctx.workprec(128):

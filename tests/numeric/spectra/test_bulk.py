@@ -33,7 +33,7 @@ def transform(ratio):
     return ResolventTransform(lambda level: marchenko_pastur(ratio), 1.0, 1, 0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     ratio=st.floats(0.01, 20),
     x=st.floats(-5, 30),
@@ -46,7 +46,7 @@ def test_the_right_root_is_followed(ratio, x, height):
     np.testing.assert_allclose(v[0], exact(z, ratio), rtol=1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(ratio=st.floats(1e-6, 0.9) | st.floats(1.1, 50))
 def test_edges_and_mass(ratio):
     mass = min(1.0, 1 / ratio)

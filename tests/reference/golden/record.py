@@ -3,7 +3,7 @@
 A file holds records: a question asked through public names or the command line, its inputs as data,
 and what was answered, refusals included. README.md in the folder above describes the files.
 
-    python tests/reference/golden/record.py                      # record what is missing
+    python tests/reference/golden/record.py                      # ask what has no answer yet
     python tests/reference/golden/record.py --compare            # all records, against this code
     python tests/reference/golden/record.py --only spiked --again            # one file anew
     python tests/reference/golden/record.py --only spiked --again --record 17 --record 31
@@ -1181,43 +1181,17 @@ def chosen(document: Mapping[str, Any], run: str) -> list[Record]:
 
 
 def record_file(name: str, options: argparse.Namespace) -> list[Difference]:
-    """Ask what is missing in a file, or all of it again; return what changed."""
-    from questions import PLANS, SEED  # type: ignore[import-not-found]
+    """Ask what has no answer in a file, or all of it again; return what changed."""
     from tqdm.auto import tqdm
 
     from giantstep import __version__
 
-    plan = PLANS[name]
     path = FOLDER / f"{name}.json"
-    known = {r["id"]: r for r in load(path)["records"]} if path.exists() else {}
-    records: list[Record] = []
-    for k, asked in enumerate(plan.records(), 1):
-        record = {"id": k, **asked}
-        before = known.get(k)
-        if (
-            before
-            and all(before.get(x) == record[x] for x in ("id", "ask", "at"))
-            and (before.get("model") == record.get("model"))
-        ):
-            record["found"] = before["found"]
-        records.append(record)
+    document = load(path) | {"giantstep": __version__}
     wanted = {int(r) for r in options.record or ()}
     changed: list[Difference] = []
-
-    def write() -> None:
-        store(
-            path,
-            {
-                "what": plan.what,
-                "giantstep": __version__,
-                "seed": SEED,
-                "tolerance": {"relative": RELATIVE, "why": plan.tolerance},
-                "records": [r for r in records if "found" in r],
-            },
-        )
-
     written = time.monotonic()
-    for record in tqdm(records, desc=name, unit="record", disable=None):
+    for record in tqdm(document["records"], desc=name, unit="record", disable=None):
         if ("found" in record and not options.again) or (wanted and record["id"] not in wanted):
             continue
         found = ask(record)
@@ -1225,9 +1199,9 @@ def record_file(name: str, options: argparse.Namespace) -> list[Difference]:
             changed += differences(name, record, found)
         record["found"] = found
         if time.monotonic() - written > 5:
-            write()
+            store(path, document)
             written = time.monotonic()
-    write()
+    store(path, document)
     return changed
 
 
@@ -1263,16 +1237,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--list", action="store_true", help="name the files and stop")
     options = parser.parse_args(arguments)
-    from questions import PLANS
-
-    names = options.only or list(PLANS)
-    unknown = sorted(set(names) - set(PLANS))
+    there = [path.stem for path in files()]
+    names = options.only or there
+    unknown = sorted({*names} - {*there})
     if unknown:
-        parser.error(f"no file is named {', '.join(unknown)}; there are: {', '.join(PLANS)}")
+        parser.error(f"no file is named {', '.join(unknown)}; there are: {', '.join(there)}")
     if options.list:
         for name in names:
-            path = FOLDER / f"{name}.json"
-            records = load(path)["records"] if path.exists() else []
+            records = load(FOLDER / f"{name}.json")["records"]
             runs = [len([r for r in records if r.get("run", "slow") == run])
                     for run in ("always", "slow", "by hand")]  # fmt: skip
             print(f"{name:16} {len(records):4} records: {runs[0]} always, {runs[1]} slow, "
@@ -1281,10 +1253,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[Difference] = []
     for name in names:
         begin = time.process_time()
-        path = FOLDER / f"{name}.json"
-        if options.compare and not path.exists():
-            continue
-        found = compare_file(path, options) if options.compare else record_file(name, options)
+        compared = options.compare
+        found = (
+            compare_file(FOLDER / f"{name}.json", options)
+            if compared
+            else record_file(name, options)
+        )
         for row in found:
             print(row)
         rows += found

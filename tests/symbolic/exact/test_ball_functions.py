@@ -42,7 +42,7 @@ def test_without_python_flint(without_flint):
 
 
 @given(st.sampled_from(FUNCTIONS), numbers, numbers, st.integers(-1, 1), st.integers(-1, 1))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_balls_contain_the_values_at_their_points(function, x, y, right, up):
     flint = pytest.importorskip("flint")
     expr = function(z)

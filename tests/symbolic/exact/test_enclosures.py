@@ -133,7 +133,7 @@ def test_text(midpoint, radius, text, latex):
 
 
 @given(dyadics, dyadics.map(abs))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_printed_interval_contains_the_interval(midpoint, radius):
     interval = Enclosure(midpoint, radius)
     if interval.is_exact:
@@ -149,7 +149,7 @@ def test_the_printed_interval_contains_the_interval(midpoint, radius):
 
 
 @given(dyadics, dyadics.map(abs))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_json_holds_the_exact_interval(midpoint, radius):
     interval = Enclosure(midpoint, radius)
     assert Enclosure.from_dict(json.loads(json.dumps(interval.to_dict()))) == interval

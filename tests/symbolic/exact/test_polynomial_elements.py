@@ -26,7 +26,7 @@ TREES = st.recursive(
 
 
 @given(TREES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_element_is_the_expression(expression):
     element = polynomial_element(expression, [x, y, z])
     assert sp.expand(element.as_expr() - expression) == 0
@@ -48,7 +48,7 @@ UNEVALUATED = st.recursive(
 
 
 @given(UNEVALUATED)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_unevaluated_expressions_are_read_as_they_are_written(expression):
     element = polynomial_element(expression, [x, y, z])
     assert sp.expand(element.as_expr() - expression.doit()) == 0

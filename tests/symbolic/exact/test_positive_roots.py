@@ -51,7 +51,7 @@ def test_roots(expr, roots):
         assert abs(value / exact - 1) < 1e-55
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(st.fractions(min_value=-5, max_value=5, max_denominator=50), min_size=1, max_size=6),
     st.integers(-80, 80),

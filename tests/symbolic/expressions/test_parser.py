@@ -215,13 +215,13 @@ def reads_or_refuses_quickly(text):
 
 
 @given(st.lists(pieces, max_size=14).map("".join))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_token_soup_is_read_or_refused(text):
     reads_or_refuses_quickly(text)
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_any_text_is_read_or_refused(text):
     reads_or_refuses_quickly(text)
 
@@ -242,7 +242,7 @@ grammatical = st.recursive(
 
 
 @given(grammatical)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_grammatical_text_is_read_or_refused(text):
     reads_or_refuses_quickly(text)
 
@@ -313,7 +313,7 @@ def test_targets_are_texts():
 
 
 @given(st.one_of(st.lists(pieces, max_size=12).map("".join), st.text(max_size=30)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_any_target_is_read_or_refused(text):
     try:
         expr, variables = parse_target(text)

@@ -178,7 +178,7 @@ def test_rewriting_twice_changes_nothing(expr):
     assert rewrite_for_accuracy(found) == found
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from([e for e, _, _ in RULES]),
     st.tuples(*[st.floats(-12, 12), st.floats(-12, 12), st.floats(1e-6, 20), st.floats(1e-6, 20)]),
@@ -224,7 +224,7 @@ def _combine(inner):
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.recursive(LEAVES, _combine, max_leaves=6),
     st.fractions(-3, 3, max_denominator=17),

@@ -98,7 +98,7 @@ def test_directs_cut_the_line():
     assert abs(right.function(acb(3), True).real - arb("1.6")) < 1e-12
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.fractions(min_value=-2, max_value=2, max_denominator=16),
     st.fractions(min_value=R(1, 8), max_value=R(3, 2), max_denominator=16),

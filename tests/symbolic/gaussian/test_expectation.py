@@ -272,7 +272,7 @@ def test_evalf_leaves_the_global_precision_alone():
     assert mpmath.mp.prec == before
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.fractions(-3, 3, max_denominator=7), st.fractions(-2, 2, max_denominator=5))
 def test_tanh_is_odd_in_slope_and_shift(slope, shift):
     slope, shift = (sp.Rational(v.numerator, v.denominator) for v in (slope, shift))

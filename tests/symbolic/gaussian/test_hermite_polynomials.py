@@ -59,7 +59,7 @@ def test_values(source, target):
 
 
 @given(st.lists(SHORT_RATIONALS, max_size=8))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_there_and_back(values):
     for source in NAMES:
         for target in set(NAMES) - {source}:
@@ -68,7 +68,7 @@ def test_there_and_back(values):
 
 
 @given(st.lists(SHORT_RATIONALS, min_size=1, max_size=8))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_orthonormal_coefficients_have_the_norm_of_the_function(moments):
     # Parseval: E f² = Σ μ_k²/k!.
     orthonormal = conventions.orthonormal_coefficients_from_moments(moments)
@@ -123,7 +123,7 @@ def value(coefficients, argument):
 
 
 @given(COEFFICIENTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_multiplication_by_z_and_differentiation(coefficients):
     size = len(coefficients)
     moments = moments_of(coefficients, size + 2)
@@ -138,7 +138,7 @@ def test_a_finite_sequence_determines_one_moment_less():
 
 
 @given(COEFFICIENTS, COEFFICIENTS, st.sampled_from([(3, 4, 5), (5, 12, 13), (-8, 15, 17)]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_correlation_against_the_direct_expectation(first, second, triple):
     # u = z and v = ρz + sqrt(1-ρ²) w with a Pythagorean ρ stay over QQ.
     rho, rest = sp.QQ(triple[0], triple[2]), sp.QQ(triple[1], triple[2])
@@ -151,7 +151,7 @@ def test_correlation_against_the_direct_expectation(first, second, triple):
 
 
 @given(COEFFICIENTS, CORRELATIONS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_smoothing_against_the_heat_flow(coefficients, rho):
     # E_w[f(ρz + sqrt(1-ρ²) w)] by the even moments of w.
     smoothed = [sp.S.Zero] * len(coefficients)
@@ -262,7 +262,7 @@ def test_pairings_sum_to_the_involutions():
 
 
 @given(st.dictionaries(st.integers(0, 8), RATIONALS, max_size=5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_a_polynomial_by_its_powers(coefficients):
     expected = sp.Add(*(c * x**n for n, c in coefficients.items()))
     assert vanishes(combined(polynomial_in_hermite(coefficients)) - expected)
@@ -319,7 +319,7 @@ def test_shift_and_affine_argument_for_symbols(n):
 
 
 @given(st.integers(0, 7), RATIONALS, RATIONALS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_affine_argument_for_numbers(n, slope, shift):
     found = combined(affine_argument(n, slope, shift))
     assert vanishes(found - hermite_polynomial(n, slope * x + shift))

@@ -14,11 +14,8 @@ from giantstep.symbolic.expressions.functions import (
     softplus,
 )
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
-from giantstep.symbolic.gaussian.integration_by_parts import (
-    linear_by_parts,
-    reduced,
-    smooth_partial,
-)
+from giantstep.symbolic.gaussian.integration_by_parts import linear_by_parts, reduced
+from giantstep.symbolic.gaussian.stein_lemma import smooth_partial
 from giantstep.symbolic.systems.equations import FreeEnergy, saddle_point_equations, stationarity
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 

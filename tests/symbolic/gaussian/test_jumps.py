@@ -5,8 +5,8 @@ import sympy as sp
 
 from giantstep.derivations.kernels.lower import lower
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
-from giantstep.symbolic.gaussian.integration_by_parts import smooth_partial
 from giantstep.symbolic.gaussian.jumps import jumps_as_steps
+from giantstep.symbolic.gaussian.stein_lemma import smooth_partial
 from giantstep.symbolic.systems.equations import FreeEnergy, stationarity
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 

@@ -356,7 +356,7 @@ def test_products_of_sines(factors, polynomial):
     assert_same(found, quadrature(integrand), 27)  # 16 terms of moments up to 15
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(polynomials, polynomials, rationals, rationals)
 def test_linearity_and_stein(left, right, slope, shift):
     assume(slope != 0)

@@ -289,7 +289,7 @@ algebraic = st.recursive(
 
 
 @given(algebraic, algebraic)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_ring_identities_of_algebraic_numbers_are_decided(u, v):
     difference = (u + v) ** 2 - u**2 - 2 * u * v - v**2
     if measure(difference).separation_bits < 4000:
@@ -298,7 +298,7 @@ def test_ring_identities_of_algebraic_numbers_are_decided(u, v):
 
 
 @given(algebraic)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_the_separation_bound_holds(u):
     value = mpmath.mpf(str(sp.Abs(u).evalf(30)))
     if algebraic_is_zero(u) is False:
@@ -323,7 +323,7 @@ def test_degrees_that_are_known():
 
 
 @given(st.lists(st.integers(1, 5000), max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_coprime_bases(numbers):
     base = coprime_base(numbers)
     assert all(sp.gcd(b, c) == 1 for i, b in enumerate(base) for c in base[:i])
@@ -367,7 +367,7 @@ def test_what_is_not_algebraic():
 
 
 @given(st.lists(st.tuples(rationals, st.integers(-2, 3)), min_size=1, max_size=3), rationals)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_polynomials_in_pi_and_in_e_are_decided(terms, c):
     for base in (sqrt(pi), exp(R(1, 2)), sp.E):
         value = sp.Add(*(q * base**n for q, n in terms))
@@ -376,7 +376,7 @@ def test_polynomials_in_pi_and_in_e_are_decided(terms, c):
 
 
 @given(st.lists(st.integers(2, 400), min_size=1, max_size=4), st.integers(1, 5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_logarithms_of_integers_factor_uniquely(numbers, power):
     product = sp.prod(numbers) ** power
     value = log(product) - power * sp.Add(*(log(n) for n in numbers))
@@ -385,7 +385,7 @@ def test_logarithms_of_integers_factor_uniquely(numbers, power):
 
 
 @given(st.fractions(R(1, 50), 20, max_denominator=50), st.fractions(R(1, 50), 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_addition_of_arctangents(s, t):
     u, v = R(s.numerator, s.denominator), R(t.numerator, t.denominator)
     v = R(1, 1 + v.q % 50)

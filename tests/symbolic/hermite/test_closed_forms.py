@@ -286,7 +286,7 @@ def same(first, second):
     return abs(gap) <= sp.Float("1e-18", 25) * max(1, abs(sp.N(second, 25)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(members(), st.integers(0, 6))
 def test_the_closed_form_equals_the_rules(expr, order):
     found = hermite_coefficients(expr, order, variable=z)
@@ -297,7 +297,7 @@ def test_the_closed_form_equals_the_rules(expr, order):
     assert same(form.expr.subs(form.k, order), by_rules)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(members(), st.integers(0, 5))
 def test_steins_lemma_and_multiplication(expr, order):
     mu = hermite_coefficients(expr, order + 1, variable=z)
@@ -315,7 +315,7 @@ def test_steins_lemma_holds_exactly():
     assert hermite_coefficients("relu", 20)[1:] == hermite_coefficients("step", 19)[:]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(kernels, fractions.filter(bool), fractions, st.integers(0, 6))
 def test_parameters_and_numbers_agree(kernel, first, second, order):
     symbolic = hermite_coefficients(kernel(slope * z + b), order, variable=z)[order]

@@ -173,3 +173,15 @@ def test_a_correlation_that_is_a_hidden_zero_is_within_the_bound():
     hidden_zero = sp.sqrt(2) + sp.sqrt(3) - sp.sqrt(5 + 2 * sp.sqrt(6))
     found = dual_activation("tanh", rho).value(hidden_zero)  # E tanh(u) E tanh(v) = 0
     assert abs(found.value) <= found.error_bound
+
+
+@pytest.mark.parametrize("uncertain", [0, 1])
+def test_the_bound_counts_what_is_unknown_of_either_function(uncertain):
+    exact, radius = (sp.Integer(2), sp.S.Zero), sp.Rational(1, 100)
+    pair = [exact, exact]
+    pair[uncertain] = (sp.Integer(2), radius)
+    f = activation("tanh")
+    found = DualActivation(f, f, rho, None, coefficients=((exact, exact), tuple(pair))).value(1)
+    # 2·2 + 2·(2 ± 1/100)
+    assert abs(found.value - 8) < 1e-15
+    assert 2 * radius <= found.error_bound <= 2.1 * radius

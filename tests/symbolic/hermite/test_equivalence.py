@@ -98,7 +98,7 @@ def test_without_closed_form_there_are_integrals(name):
     assert found.at(1, [0.5], [1], digits=40).mean[0]._prec > 130
 
 
-@settings(deadline=None, max_examples=16)
+@settings(deadline=None, max_examples=8)
 @given(
     st.sampled_from(CLOSED + OTHERS),
     st.fractions(-3, 3, max_denominator=9),
@@ -159,7 +159,7 @@ def test_parity_decides_where_there_is_no_closed_form():
     assert conditional_equivalence("tanh", 0).coefficient(2).expr == 0
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(
     st.fractions(-2, 2, max_denominator=5),
     st.fractions(sp.Rational(1, 4), 2, max_denominator=5),

@@ -59,7 +59,7 @@ def cayley(a, b, c):
 
 
 @given(TERMS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_polynomial_and_back(terms):
     f = expansion(terms)
     direct = sp.Add(*(c * he(alpha) for alpha, c in terms.items()))
@@ -71,7 +71,7 @@ def test_polynomial_and_back(terms):
 
 
 @given(TERMS, ALPHAS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_moments_are_expectations(terms, alpha):
     f = expansion(terms)
     assert sp.expand(f.moment(alpha) - mean(f.polynomial() * he(alpha))) == 0
@@ -80,7 +80,7 @@ def test_moments_are_expectations(terms, alpha):
 
 
 @given(TERMS, TERMS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_parseval_against_direct_moments(first, second):
     f, g = expansion(first), expansion(second)
     assert sp.expand(f.inner(g) - mean(f.polynomial() * g.polynomial())) == 0
@@ -89,7 +89,7 @@ def test_parseval_against_direct_moments(first, second):
 
 
 @given(TERMS, st.sampled_from(X), ALPHAS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_stein(terms, variable, alpha):
     f = expansion(terms)
     raised = tuple(n + (v == variable) for n, v in zip(alpha, X, strict=True))
@@ -104,7 +104,7 @@ def test_stein(terms, variable, alpha):
 
 
 @given(TERMS, TERMS, SURDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_arithmetic_is_that_of_the_functions(first, second, number):
     f, g = expansion(first), expansion(second)
     p, q = f.polynomial(), g.polynomial()
@@ -127,7 +127,7 @@ def test_products_are_linearised(m, n):
 
 
 @given(TERMS, st.sampled_from(PYTHAGOREAN), st.booleans(), st.tuples(NUMBERS, NUMBERS))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_rotation_covariance(terms, triple, reflected, vector):
     a, b, c = triple
     rotation = sp.Matrix([[a, b], [-b, a]]) / c
@@ -182,7 +182,7 @@ def test_tensors_against_the_definition():
 
 
 @given(TERMS, st.tuples(NUMBERS, NUMBERS))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_contractions_against_the_tensor(terms, w):
     f = expansion(terms)
     for k in (1, 2, 3):
@@ -274,7 +274,7 @@ def test_text_and_latex():
 
 
 @given(st.dictionaries(ALPHAS, SURDS, max_size=4))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_json_round_trip(terms):
     f = expansion(terms) + 1 / pi
     again = HermiteExpansion.from_dict(json.loads(json.dumps(f.to_dict())))

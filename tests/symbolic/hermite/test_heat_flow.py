@@ -122,7 +122,7 @@ def test_moments_of_several_variables():
 
 
 @given(TERMS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_python_flint_gives_the_same(terms):
     pytest.importorskip("flint")
     element = polynomial("QQ", terms)

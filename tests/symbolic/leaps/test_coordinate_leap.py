@@ -52,7 +52,7 @@ def by_definition(support):
     return best
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(polynomials(dimension=3, degree=5, most=5))
 def test_greedy_is_optimal(expr):
     f = target(expr, X)
@@ -60,7 +60,7 @@ def test_greedy_is_optimal(expr):
     assert coordinate_leap(f) == by_definition(support)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(polynomials())
 def test_the_witnessing_order_pays_what_it_says(expr):
     f = target(expr, X)

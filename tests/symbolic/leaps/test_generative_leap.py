@@ -93,7 +93,7 @@ def product_rule(dimension, nodes):
     return np.array([g.ravel() for g in grids]), math.prod(m.ravel() for m in masses)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     polynomials(degree=3, most=4),
     st.sampled_from([[], [[1, 2, 3]], [[0, 1, 0]], [[1, 1, 0], [0, 1, -1]]]),
@@ -127,7 +127,7 @@ def test_moments_of_labels_are_those_of_the_definition(expr, rows, factor):
             assert np.linalg.matrix_rank(tensor, tol=1e-9 * scale) == len(span)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(polynomials())
 def test_bounds_are_bounds(expr):
     f = target(expr, X)
@@ -137,7 +137,7 @@ def test_bounds_are_bounds(expr):
     assert found.steps[-1].subspace == spans_of(f).relevant_subspace
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(polynomials(), rotations(), st.integers(-3, 3).filter(bool), st.integers(-3, 3))
 def test_rotations_scaling_and_constants(expr, rotation, scale, constant):
     f = target(expr, X)
@@ -147,7 +147,7 @@ def test_rotations_scaling_and_constants(expr, rotation, scale, constant):
     assert max(found.lower, other.lower) <= min(found.upper, other.upper)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=6).filter(any))
 def test_univariate_polynomials_are_decided(numbers):
     # Derived in the module: 1 unless the polynomial is even.

@@ -49,7 +49,7 @@ def test_open_catalogue(row):
     assert row.coordinate_leap <= found
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(polynomials(), rotations())
 def test_rotations_rotate_the_run(expr, rotation):
     f = target(expr, X)
@@ -60,7 +60,7 @@ def test_rotations_rotate_the_run(expr, rotation):
         assert turned.subspace == step.subspace.image(rotation.T)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(polynomials(), rotations())
 def test_no_basis_exceeds_it(expr, rotation):
     f = target(expr, X)
@@ -73,7 +73,7 @@ def orthogonal_basis(rows):
     return sp.GramSchmidt(vectors) if vectors else []
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(polynomials())
 def test_a_basis_of_the_place_where_it_is_stuck_attains_it(expr):
     f = target(expr, X)
@@ -91,7 +91,7 @@ def test_a_basis_of_the_place_where_it_is_stuck_attains_it(expr):
     assert leap_index(f) <= found
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(polynomials(), st.integers(-4, 4).filter(bool), st.integers(-4, 4))
 def test_scaling_and_constants_change_nothing(expr, scale, constant):
     found, other = (isotropic_leap(target(e, X)) for e in (expr, scale * expr + constant))

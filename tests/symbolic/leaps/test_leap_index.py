@@ -71,7 +71,7 @@ def test_it_is_an_int_that_knows_why():
         found.coefficient = 3
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(polynomials(), st.integers(-5, 5).filter(bool), st.integers(-5, 5))
 def test_scaling_and_constants_change_nothing(f, scale, constant):
     found = leap_index(target(f, X))
@@ -120,7 +120,7 @@ def ranges(f, k):
     return sp.Matrix(size, rest, flat).T.tolist()
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(polynomials())
 def test_filtration_is_that_of_the_unfoldings(expr):
     f = target(expr, X)
@@ -136,7 +136,7 @@ def test_filtration_is_that_of_the_unfoldings(expr):
     assert found.is_complete and found.levels[0].order == leap_index(f)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(polynomials(), st.tuples(*[st.integers(-2, 2)] * 3).filter(any))
 def test_a_direction_is_seen_where_a_slot_of_a_tensor_sees_it(expr, direction):
     f = target(expr, X)

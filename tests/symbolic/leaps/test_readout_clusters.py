@@ -144,7 +144,7 @@ students = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     others,
     st.tuples(*[st.integers(-1, 1)] * 4),

@@ -78,7 +78,7 @@ def test_no_symmetry_where_there_is_none(text):
     assert symmetry_of(text) is None
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(polynomials())
 def test_whatever_is_found_is_a_symmetry(expr):
     f = target(expr, X)
@@ -89,7 +89,7 @@ def test_whatever_is_found_is_a_symmetry(expr):
         assert isotropic_leap(f) >= 2
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(polynomials(), st.permutations([0, 1, 2]), st.tuples(*[st.sampled_from([1, -1])] * 3))
 def test_signed_permutations_that_are_put_in_are_found(expr, order, signs):
     rule = {x: s * X[i] for x, i, s in zip(X, order, signs, strict=True)}
@@ -110,7 +110,7 @@ def test_signed_permutations_that_are_put_in_are_found(expr, order, signs):
         assert_is_symmetry(f, found)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(rotations())
 def test_reflections_are_found_in_any_frame(rotation):
     f = rotated(target("x1 + He(2, x1) + x2 + He(2, x2) + 2*x3 + x3**2*(x1 + x2)", X), rotation)

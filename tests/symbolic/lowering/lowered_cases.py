@@ -31,13 +31,15 @@ def nodes(step=0.1, reach=9.0):
 def run(namespace, program, parameters, columns, starts, convert=float):
     """Call solve; `columns` holds weight and node and every table."""
     out = [0.0] * len(program.outputs)
-    info = [0.0] * 3
+    unknowns = len(program.newton_unknowns)
+    written = [out, [0.0] * 3, *([[0.0] * unknowns**2] if unknowns else [])]
     if convert is None:  # arrays for numba
-        out, info = np.zeros(len(out)), np.zeros(3)
+        written = [np.array(a) for a in written]
         columns, convert = [np.ascontiguousarray(c) for c in columns], float
     else:
         columns = [[convert(v) for v in column] for column in columns]
     namespace["solve"](
-        *(convert(p) for p in parameters), *columns, *(convert(s) for s in starts), out, info
+        *(convert(p) for p in parameters), *columns, *(convert(s) for s in starts), *written
     )
+    out, info, *_ = written
     return dict(zip(map(str, program.outputs), out, strict=True)), info

@@ -190,10 +190,14 @@ def test_targets_differ_in_nothing_but_their_header(program):
     assert plain.endswith(driver)
     plain = plain.removesuffix(driver)
     compiled = re.sub(r"np\.empty\((\d+)\)", r"[0.0] * \1", compiled)
-    keep = lambda text: [  # noqa: E731
-        line for line in text.splitlines() if not line.startswith(("@", "from numba", "_F"))
-    ]
-    assert [line for line in keep(compiled) if line] == [line for line in keep(plain) if line]
+    # Where numba goes on with infinities, plain Python leaves a block.
+    header, blocks = ("@", "from numba", "_F"), ("try:", "except (Arithmetic", "pass")
+
+    def lines(text):
+        stripped = (x.strip() for x in text.splitlines() if not x.startswith(header))
+        return [x for x in stripped if x and not x.startswith(blocks)]
+
+    assert lines(compiled) == lines(plain)
     with pytest.raises(ValueError, match="'numba', 'python' or 'mpmath'"):
         solver_source(program, "fortran")
 

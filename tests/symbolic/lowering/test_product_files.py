@@ -189,8 +189,8 @@ def test_runs_without_giantstep(tmp_path):
 @pytest.mark.parametrize(
     ("name", "digits"),
     [
-        ("smooth", 5),
-        *(pytest.param(name, 13, marks=pytest.mark.slow) for name in ("jumping", "tabulated")),
+        pytest.param(name, digits, marks=pytest.mark.slow)
+        for name, digits in (("smooth", 5), ("jumping", 13), ("tabulated", 13))
     ],
 )
 def test_mpmath_reaches_its_digits(name, digits):

@@ -71,7 +71,7 @@ def _grow(children):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.recursive(_leaves, _grow, max_leaves=8), min_size=1, max_size=4))
 def test_values_are_kept(values):
     fresh = FreshSymbols()

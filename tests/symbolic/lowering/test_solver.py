@@ -62,7 +62,9 @@ def solve(found, *arguments, target="python", digits=30, **options):
         [convert(x) for x in value] if isinstance(value, list) else convert(value)
         for value in arguments
     ]
-    namespace["solve"](*values, out, info, **options)
+    unknowns = len(found.newton_unknowns)
+    inverse = [[0.0] * unknowns**2] if unknowns else []
+    namespace["solve"](*values, out, info, *inverse, **options)
     return out, info
 
 
@@ -387,7 +389,9 @@ EXAMPLES = [
 def test_all_names_in_bodies_are_reserved(found):
     # A parameter with the name of a local variable would be overwritten without notice.
     own = {*(str(s) for s in (a, b, c, u, v, w, p, f, g, h)), "z_"}
-    made = re.compile(r"(expression|start|entries|solution|edges)_\d+_?|(start|step|saved)_[up]")
+    made = re.compile(
+        r"(expression|start|entries|solution|edges)_\d+_?|(start|near|step|saved)_[up]"
+    )
     for function in scalar_functions(found):
         if function.name in ("prox", "solve_dense"):
             continue

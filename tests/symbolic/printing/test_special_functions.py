@@ -410,6 +410,7 @@ def test_functions_of_a_program():
 # -- the page
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_page_hold(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "docs"))
     script = importlib.import_module("make_accuracy_table")

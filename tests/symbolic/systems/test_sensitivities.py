@@ -8,7 +8,7 @@ import sympy as sp
 
 from giantstep.errors import ParameterError, UnsupportedExpressionError
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
-from giantstep.symbolic.gaussian.integration_by_parts import smooth_partial
+from giantstep.symbolic.gaussian.stein_lemma import smooth_partial
 from giantstep.symbolic.systems.equations import FreeEnergy
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 from giantstep.symbolic.systems.sensitivities import (

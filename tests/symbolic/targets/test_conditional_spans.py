@@ -43,7 +43,7 @@ def tensors_on(symbol, U, order):
 
 
 @given(symbols, subspaces, st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_all_orders_span_what_the_tensors_do(symbol, U, highest):
     rows = [row for order in range(1, highest + 1) for row in tensors_on(symbol, U, order)]
     expected = U + Subspace.spanned_by(rows, R)
@@ -51,7 +51,7 @@ def test_all_orders_span_what_the_tensors_do(symbol, U, highest):
 
 
 @given(symbols, subspaces)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_conditional_order_is_the_lowest_degree_outside(symbol, U):
     spans = PolynomialSpans(symbol)
     expected = next(
@@ -62,7 +62,7 @@ def test_the_conditional_order_is_the_lowest_degree_outside(symbol, U):
 
 
 @given(symbols, subspaces, st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_rows_are_vectors_of_their_sources(symbol, U, highest):
     found = PolynomialSpans(symbol).grow(U, highest)
     assert U + Subspace.spanned_by([row.vector for row in found.rows], R) == found.subspace

@@ -52,7 +52,7 @@ def polynomials(variables, degree):
 # ------------------------------------------------------------------------- exact algebra
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     f=polynomials(X[:2], 3),
     sigma=st.lists(st.integers(-3, 3), min_size=5, max_size=5),
@@ -74,7 +74,7 @@ def test_polynomial_students_and_targets_exactly(f, sigma, v):
     assert found.along(w[:2]) * w[2] == direct[2]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     f=polynomials(X[:2], 3),
     w=st.tuples(*[st.fractions(-2, 2, max_denominator=3)] * 3).filter(any),

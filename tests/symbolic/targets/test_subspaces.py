@@ -27,7 +27,7 @@ def as_matrix(rows):
 
 
 @given(matrices)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_basis_is_the_reduced_row_echelon_form(rows):
     expected, pivots = as_matrix(rows).rref()
     found = Subspace.spanned_by(rows)
@@ -36,7 +36,7 @@ def test_basis_is_the_reduced_row_echelon_form(rows):
 
 
 @given(matrices)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_complement_and_projector(rows):
     U = Subspace.spanned_by(rows)
     perp, P = U.orthogonal_complement(), U.projector()
@@ -48,7 +48,7 @@ def test_complement_and_projector(rows):
 
 
 @given(pairs)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_sum_and_intersection(two):
     U, V = (Subspace.spanned_by(rows) for rows in two)
     assert (U + V).dimension + U.intersection(V).dimension == U.dimension + V.dimension
@@ -94,7 +94,7 @@ def fractions_in_t(draw):
     return numerator / (denominator or FIELD.one)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(fractions_in_t(), fractions_in_t().filter(bool))
 def test_reduced_fractions_are_equal_if_and_only_if_their_difference_is_zero(a, b):
     for other in (a, a * b / b, b * a / (b + 0), (a + b) - b, a + 1, a * b):

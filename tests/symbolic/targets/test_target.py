@@ -83,7 +83,7 @@ def test_functions_and_directions_of_every_kind():
     assert ridge_target("erf", [[hidden, 1]]).expr == sp.erf(g.variables[1])
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(
     st.lists(st.tuples(*[st.integers(-3, 3)] * 2), min_size=1, max_size=4),
     st.lists(st.integers(-3, 3), min_size=4, max_size=4),
@@ -160,7 +160,7 @@ POLYNOMIALS = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(POLYNOMIALS)
 def test_bounds_hold(expr):
     size = polynomial_size(expr, X)
@@ -438,7 +438,7 @@ def test_many_terms_with_hermite_polynomials_are_quick():
     assert time.perf_counter() - begin < 1  # some 20 ms
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 @given(*[st.integers(-3, 3)] * 3)
 def test_rotations_keep_norms_and_turn_tensors(a, b, c):
     # Cayley: (1 - A)(1 + A)^-1 is orthogonal for a skew A.

@@ -1,0 +1,91 @@
+"""Random convex readouts: none fails, and none is wrong by more than it says."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import giantstep as gs
+from giantstep.errors import ParameterError
+
+_BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "convex_readout_sets.py"
+_LOSSES = ["hinge", "logistic", "absolute", "huber(0.5)", "quantile(0.3)"]
+
+
+@pytest.fixture(scope="module")
+def sets():
+    spec = importlib.util.spec_from_file_location("convex_readout_sets", _BENCHMARK)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", _LOSSES)
+def test_random_sets_are_solved(sets, loss):
+    rng = np.random.default_rng(5)
+    found = [sets.outcome(n, *sets.random_readout(loss, rng), 1e-8) for n in range(20)]
+    assert not [o.error for o in found if o.error]
+    assert max(o.residual for o in found) < 1e-12
+
+
+def _misses(readout, alpha, ridge):
+    """Return by how much a coarse answer is off a fine one, relative to what both say."""
+    coarse, fine = (readout.solve_many([alpha], ridge, rtol=rtol) for rtol in (1e-3, 1e-13))
+    found = {}
+    for name, error in coarse.errors.items():
+        difference = abs(coarse.values[name] - fine.values[name])
+        found[name] = float((difference / (error + fine.errors[name])).item())
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", _LOSSES)
+def test_errors_are_never_understated(sets, loss):
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        misses = _misses(*sets.random_readout(loss, rng))
+        assert max(misses.values()) <= 1.0, misses
+
+
+@pytest.fixture(scope="module")
+def huber():
+    features = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9, noise_variance=0.1
+    )
+    return features.with_loss("huber(0.3)")
+
+
+@pytest.mark.parametrize(("alpha", "ridge"), [(2.0, 0.1), (0.5, 1e-4)])
+def test_the_error_of_one_loss_is_not_understated(huber, alpha, ridge):
+    assert max(_misses(huber, alpha, ridge).values()) <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ridge", "known"), [(1e3, 0.143538719894), (3e4, 0.143565372684), (1e6, 0.143566265)]
+)
+def test_a_hinge_is_solved_at_large_penalties(ridge, known):
+    """Predictions are next to certain there, and the average of a step is steep."""
+    features = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sign", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
+    )
+    found = features.with_loss("hinge", labels="sign").solve(alpha=2, ridge=ridge)
+    assert found.test_error == pytest.approx(known, rel=1e-6)
+    assert found.errors["test_error"] < 1e-9
+
+
+def test_expansions_are_those_of_the_square_loss(huber):
+    with pytest.raises(ParameterError, match=r"'large_alpha'.*huber\(0.3\).*use loss='square'"):
+        huber.expansion("large_alpha", ridge=0.1)
+    square = huber.features.with_loss("square").expansion("large_alpha", 1, ridge=0.1, digits=10)
+    series = huber.features.expansion("large_alpha", 1, ridge=0.1, digits=10)
+    assert square.coefficients == series.coefficients
+
+
+def test_the_spectrum_is_that_of_the_features(huber):
+    found, features = (m.spectrum(alpha=1.5, points=60) for m in (huber, huber.features))
+    np.testing.assert_array_equal(found.density, features.density)
