@@ -17,6 +17,7 @@ import giantstep.derivations
 from giantstep import (
     MultiIndex,
     OneGradientStep,
+    OverlapDynamics,
     SaddlePointSystem,
     SpikedRandomFeatures,
     VocabularyFeatures,
@@ -44,6 +45,7 @@ from giantstep.symbolic.exact.enclosures import Enclosure
 
 STEP = OneGradientStep("erf", "erf", alpha=2.5, beta=1.2, step_size=3.0, noise_variance=0.16)
 SPIKED = SpikedRandomFeatures("erf", "erf")
+OVERLAPS = OverlapDynamics(student="erf", teacher="erf(x1)", step_size=0.5, alpha0=3)
 SIGNS = MultiIndex("sign")
 LETTERS = VocabularyFeatures.from_parameters(
     "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02], fractions=[0.4, 0.6],
@@ -85,6 +87,8 @@ MADE = {
     "RiskAtWidth": lambda: STEP.at_width(600).solve(ridge=0.1),
     "RiskAtWidth, digits": lambda: STEP.at_width(600).solve(ridge=0.1, digits=20),
     "DegreeSpikes": lambda: STEP.at_width(600).spikes(),
+    "Trajectory": lambda: OVERLAPS.trajectory(steps=2),
+    "EarlyGrowth": lambda: OVERLAPS.early_growth(dimension=100),
     "WeightSpike": lambda: STEP.weight_spike(),
     "WeightSpike, digits": lambda: STEP.weight_spike(digits=30),
     "WeightSpike, none": lambda: replace(STEP, student="z**3 - 3*z").weight_spike(),

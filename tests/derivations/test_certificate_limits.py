@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ import sympy as sp
 import giantstep as gs
 from giantstep.derivations.certificates import proof
 from giantstep.derivations.kernels.certified import enclosed_parameter
-from giantstep.errors import CertificationError
+from giantstep.errors import CertificationError, ParameterError
 from giantstep.numeric.proofs.panels import WorkLimitError
 
 pytest.importorskip("flint")
@@ -55,3 +56,8 @@ def test_what_is_too_much_work_is_not_tried_with_more_digits(monkeypatch, kind, 
     with pytest.raises(CertificationError, match="equations for x: too many panels"):
         proven()
     assert len(tried) == times
+
+
+def test_a_certificate_of_nothing_is_refused():
+    with pytest.raises(ParameterError, match="nothing is certified"):
+        replace(proven(), values={})

@@ -21,6 +21,7 @@ from giantstep.derivations.spiked_random_features.convex.losses import (
     convex_loss,
     delta,
     read_metrics,
+    simulated_loss,
     x,
     y,
 )
@@ -562,3 +563,13 @@ def test_losses_and_metrics_that_are_too_large_are_refused_by_counts(text, messa
         with pytest.raises(UnsupportedExpressionError, match=message):
             read(text)
     assert time.process_time() - start < 3
+
+
+@pytest.mark.parametrize("name", ["absolute", "quantile(0.3)", "insensitive(0.2)", "hinge"])
+def test_proximal_points_of_kinked_losses_minimise(name):
+    loss = simulated_loss(convex_loss(name))
+    grid = np.linspace(-4, 4, 80_001)
+    for label, center, step in ((1.0, -0.7, 0.4), (-1.0, 0.3, 1.2), (1.0, 2.5, 0.6)):
+        objective = loss.value(label, grid) + (grid - center) ** 2 / (2 * step)
+        best = grid[np.argmin(objective)]
+        assert float(loss.proximal(label, center, step)) == pytest.approx(best, abs=2e-4)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from giantstep.derivations.expansions.expansion import Expansion
-from giantstep.errors import ApproximationWarning
+from giantstep.errors import ApproximationWarning, ParameterError
 from giantstep.runtime.precision import local_context
 
 ONE = local_context(30).one
@@ -74,3 +74,11 @@ def test_a_file_holds_all_of_it(series):
     assert found == third and found.point == series.point
     assert found.coefficients["test_error"][0] == ONE / 3 and found.radius == ONE / 3
     assert found.remainder_order == 3 and found.fixed == {"alpha": math.inf}
+
+
+@pytest.mark.parametrize("missing", ["coefficients", "exponents", "neglected", "symbols"])
+def test_a_file_that_lacks_a_part_is_refused_by_its_name(missing):
+    values = SERIES.to_dict()
+    del values[missing]
+    with pytest.raises(ParameterError, match=f"there is no '{missing}'"):
+        Expansion.from_dict(values)

@@ -76,8 +76,13 @@ def extrapolated(network, alpha, ridge, loss, runs, quantities, seed=11):
     ("model", "alpha", "ridge"),
     [
         (features("tanh", "sin", 1.134, 1.019, 0.9718544), 3, 0.1),
-        (features("sign", "sign", 1.5, 1.2, 0.9), 2, 0.2),
-        (features("relu", "sin", 1.0, 1.1, 0.85, beta=0.7, noise_variance=0.05), 1.5, 0.1),
+        pytest.param(features("sign", "sign", 1.5, 1.2, 0.9), 2, 0.2, marks=pytest.mark.slow),
+        pytest.param(
+            features("relu", "sin", 1.0, 1.1, 0.85, beta=0.7, noise_variance=0.05),
+            1.5,
+            0.1,
+            marks=pytest.mark.slow,
+        ),
         (features("erf", "erf", 0.0, 1.0, 0.0, beta=1.5), 2, 0.01),
     ],
     ids=["tanh/sin", "sign/sign", "relu/sin", "no spike"],

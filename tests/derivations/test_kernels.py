@@ -48,7 +48,7 @@ HONEST = [
     ({x: a * mean(relu(z - x)) + a / 10}, {"a": 3.0}),
     ({y: b + mean(sp.Abs(z - y)) / 2}, {"b": 12.0}),
     # Oscillation, aliased to a constant on a grid of step 0.13 if that is not refined.
-    ({x: a * mean(sp.sin(x * z) ** 2) + a / 10}, {"a": 60.0}),
+    pytest.param({x: a * mean(sp.sin(x * z) ** 2) + a / 10}, {"a": 60.0}, marks=pytest.mark.slow),
     # Poles close to the line, and no average at all.
     ({x: a * mean(1 / ((z - sp.Rational(1, 3)) ** 2 + x**2))}, {"a": 0.01}),
     ({y: b + sp.sin(3 * y)}, {"b": 0.2}),

@@ -46,7 +46,14 @@ def same_digits(text: str, wanted: str) -> bool:
     return abs(sp.Rational(text) - sp.Rational(wanted)) <= last
 
 
-@pytest.mark.parametrize("row", TABLE, ids=IDENTIFIERS)
+@pytest.mark.parametrize(
+    "row",
+    [
+        # Without a closed form the search takes two seconds.
+        pytest.param(row, id=name, marks=[pytest.mark.slow] * (name in ("tanh-relu", "tanh-erf")))
+        for row, name in zip(TABLE, IDENTIFIERS, strict=True)
+    ],
+)
 def test_table_in_floating_point(row):
     found = centred(row["student"], row["teacher"])
     # J is a sum of squares, so that its rounding is relative to sqrt(J).
@@ -170,7 +177,7 @@ def test_no_part_of_an_odd_student_fits_an_even_teacher():
         ("He3(z)", "sin(3*z)", -0.237111, 0.4973343403),
         ("z*exp(-z**2)", "tanh(z)", 0.975296, 0.2801298442),
         ("cos(2*z) + sin(z)", "tanh(z)", 0.976667, 0.0809394634),
-        ("atan(z)", "He3(z)", -5.837397, 5.5941506442),
+        pytest.param("atan(z)", "He3(z)", -5.837397, 5.5941506442, marks=pytest.mark.slow),
         ("sin(z)+sin(5*z)/2", "sin(z)+sin(5*z)/2", 1.115173, 0.1882304860),
     ],
 )

@@ -82,6 +82,7 @@ class TestAgainstExactSolutions:
     def test_many_samples(self):
         model = SpikedRandomFeatures("sin", "sin", step_size=1, alpha0=4, noise_variance=0.1)
         found = model.expansion("large_alpha", 1, ridge=0.1, digits=15)
+        assert found.remainder_order == 2
         require_slopes(found, [1e2, 1e3], 15)
 
     def test_interpolation_threshold_peaks_like_one_over_the_root_of_the_ridge(self):

@@ -164,7 +164,8 @@ ASKED = {
 SLOW = {
     "network, control variate", "given", "given, orthonormal", "given, control variate",
     "given, huber", "given, hinge", "given, square of signs", "network, logistic",
-    "letters, equivalent", "letters with biases", "letters of rank two", "spectrum of networks", "realised",
+    "letters, equivalent", "letters with biases", "letters of rank two", "spectrum of networks",
+    "realised",
 }  # fmt: skip
 
 

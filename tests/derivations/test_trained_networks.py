@@ -153,6 +153,7 @@ def test_projections_and_singular_values_are_those_of_the_rows():
     )
 
 
+@pytest.mark.slow
 def test_noise_along_the_target_has_the_variance_that_is_measured():
     # Pure noise weighted by x_1: no direction is learned, and E[y² x_1²]/E y² = 3.
     network = Network(

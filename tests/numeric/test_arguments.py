@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import ParameterError
-from giantstep.numeric.arguments import MOST_SEEDS, real_array, whole_number
+from giantstep.numeric.arguments import (
+    MOST_SEEDS,
+    checked_switch,
+    finite_number,
+    moderate_number,
+    nonnegative_number,
+    positive_number,
+    real_array,
+    real_number,
+    whole_number,
+)
 from giantstep.numeric.networks.sizes import (
     check_memory,
     memory_of_machine,
@@ -85,3 +95,35 @@ def test_whole_numbers_end_with_those_of_arrays():
 def test_real_arrays_are_refused_by_name(values):
     with pytest.raises(ParameterError, match="kappa must"):
         real_array("kappa", values)
+
+
+NOT_NUMBERS = ("1", None, True, 1j, [1.0], np.array([1.0]), float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("check", "right", "wrong", "words"),
+    [
+        (real_number, (-np.inf, 0, Fraction(1, 4)), (10**400,), "is too large for a float"),
+        (finite_number, (-2.5, np.float32(1)), (np.inf,), "must be finite"),
+        (positive_number, (5e-324, 1), (0, -1, np.inf), "must be positive and finite"),
+        (moderate_number, (1e-15, 9e14), (9e-16, 1.1e15), "must be between 1e-15 and 1e.15 here"),
+        (nonnegative_number, (0, 1e308), (-5e-324, np.inf), "must be >= 0 and finite"),
+        (whole_number, (1, np.int64(2), 2**63 - 1), (0, -1), "must be >= 1"),
+    ],
+)
+def test_numbers_are_checked_by_name(check, right, wrong, words):
+    for value in right:
+        assert check("x", value) == value
+    for value in wrong:
+        with pytest.raises(ParameterError, match=f"^x {words}"):
+            check("x", value)
+    for value in NOT_NUMBERS:
+        with pytest.raises(ParameterError, match=r"^x must be a (whole )?number, got"):
+            check("x", value)
+
+
+def test_what_is_neither_true_nor_false_is_refused():
+    assert checked_switch("x", np.True_) is True and checked_switch("x", False) is False
+    for value in ("no", 1, None):
+        with pytest.raises(ParameterError, match=r"^x must be True or False, got"):
+            checked_switch("x", value)

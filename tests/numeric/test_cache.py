@@ -263,6 +263,7 @@ def test_binary_that_cannot_be_unpickled_is_compiled_again(compiled, tmp_path):
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
 
 
+@pytest.mark.slow
 def test_processes_may_race(tmp_path):
     racing = [start(RUN_KERNEL, tmp_path, KERNEL) for _ in range(3)]
     for process in racing:

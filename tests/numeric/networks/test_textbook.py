@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from giantstep.errors import ParameterError
 from giantstep.numeric.networks.network import Network, Training
 from giantstep.numeric.networks.readout import GaussianFeatures, RidgeReadout, TrainedNetwork
-from giantstep.numeric.networks.samples import LATER_STEPS, READOUT, STEP
+from giantstep.numeric.networks.samples import LATER_STEPS, READOUT, STEP, TEST
 
 D, P, N = 12, 10, 1500
 
@@ -166,6 +166,10 @@ def test_a_penalty_that_is_not_given_is_the_best_on_a_fifth_held_out(intercept, 
     assert_allclose(trained.fit.values["ridge"], [[ridge]], rtol=1e-12)
     assert_allclose(trained.fit.coefficients[:, 0, 0], u, rtol=1e-9, atol=1e-12)
     assert_allclose(trained.fit.intercepts, [[constant]], rtol=1e-10, atol=1e-12)
+    # On fresh samples the constant is part of the prediction.
+    ((block, features),) = trained.feature_blocks(TEST, 50)
+    error = np.mean((features @ u + constant - block.target) ** 2)
+    assert_allclose(trained.test["test_error"], [[error]], rtol=1e-8)
 
 
 def test_gaussian_features_and_labels_do_not_depend_on_where_a_block_begins():

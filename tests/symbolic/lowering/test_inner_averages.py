@@ -9,14 +9,19 @@ import sympy as sp
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError, EmissionError, UnsupportedExpressionError
-from giantstep.symbolic.expressions.functions import normal_cdf, sigmoid
+from giantstep.symbolic.expressions.functions import normal_cdf, sigmoid, softplus
 from giantstep.symbolic.gaussian.expectation import (
     GaussianExpectation as E,
     GaussianVector,
     JointExpectation,
 )
 from giantstep.symbolic.lowering.hoist import hoist
-from giantstep.symbolic.lowering.inner_averages import InnerAverage, InnerScale, scaled
+from giantstep.symbolic.lowering.inner_averages import (
+    InnerAverage,
+    InnerScale,
+    _exponential,
+    scaled,
+)
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 from . import product_systems
@@ -337,3 +342,21 @@ def test_outer_averages_over_two_variables_are_refused():
 def test_certificates_say_that_two_variables_are_too_many():
     with pytest.raises(UnsupportedExpressionError, match="2 Gaussian variables at once"):
         one_step().solve(beta=2.0, x=0.3, h=0.2, certify=True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        sp.exp(2 * s - 1), sp.cosh(s + 1) ** 3, sp.sinh(2 * s), sigmoid(s - 2), normal_cdf(3 * s),
+        sp.erfc(s + 1), sp.erfc(-s) / 5, (1 + sp.exp(3 * s)) ** -2,
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_like_one_exponential_is_it_times_a_factor(function):
+    exponent, factor = _exponential(function)
+    for at in (-1.3, 0.4, 2.0):
+        found, wanted = (
+            float(f.replace(softplus, lambda u: sp.log(1 + sp.exp(u))).subs(s, at).evalf(20))
+            for f in (sp.exp(exponent) * factor, function)
+        )
+        assert found == pytest.approx(wanted, rel=1e-13)
