@@ -21,6 +21,10 @@ _BARBIER = "Barbier, Krzakala, Macris, Miolane, Zdeborová, arXiv 1708.03395"
 _AUBIN = "Aubin, Maillard, Barbier, Krzakala, Macris, Zdeborová, arXiv 1806.05451"
 _TROIANI = "Troiani, Dandi, Defilippis, Zdeborová, Loureiro, Krzakala, arXiv 2405.15480"
 
+_SHOWN = sp.Symbol("I", positive=True)
+_COMPLEXITY = physics.sample_complexity(physics.q, _SHOWN)
+_GIANT = physics.giant_step_overlap()
+
 declare_claim(
     "index-free-entropy",
     title="Bayes-optimal estimation of one direction",
@@ -32,7 +36,7 @@ declare_claim(
     ),
     source=_BARBIER,
     status=Status.THEOREM,
-    formulas={"alpha": physics.sample_complexity(physics.q, sp.Symbol("I"))},
+    formulas={"alpha": _COMPLEXITY},
 )
 
 
@@ -52,6 +56,10 @@ def stationarity() -> Finding:
         "q = q̂/(1 + q̂)": len(found) == 1
         and sp.simplify(found[0] - physics.q_hat / (1 + physics.q_hat)) == 0,
         "q̂ = 2αΨ'": sp.simplify(conjugate[0] - 2 * physics.alpha * average.diff(physics.q)) == 0,
+        "α of an overlap": sp.simplify(
+            found[0].subs(physics.q_hat, _COMPLEXITY * _SHOWN) - physics.q
+        )
+        == 0,
         "φ' at given q": sp.simplify(slope - wanted) == 0,
     }
     return identities_hold(results, "equations of one index")
@@ -146,7 +154,7 @@ declare_claim(
     ),
     source=f"{_BARBIER} for 1.128; the ladder derived here",
     status=Status.DERIVED_HERE,
-    formulas={"giant": physics.giant_step_overlap()},
+    formulas={"giant": _GIANT},
 )
 
 
@@ -154,7 +162,7 @@ declare_claim(
 def first_iteration() -> Finding:
     """Identities of the overlaps."""
     a, info = physics.alpha, physics.information
-    transformed = physics.transformed(physics.giant_step_overlap())
+    transformed = physics.transformed(_GIANT)
     q = physics.ridge_overlap()
     excess = physics.square / physics.linear**2 - 1
     first = GaussianExpectation(sp.sign(physics.z) * physics.z, physics.z).doit()

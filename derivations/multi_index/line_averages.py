@@ -317,7 +317,8 @@ class LineAverages:
                 continue
             inside = 1e-13 * (b - a)
             low, high = np.full(len(y), a + inside), np.full(len(y), b - inside)
-            rising = 1.0 if f(high[:1])[0] > f(low[:1])[0] else -1.0
+            first, last = f(np.array([a + inside, b - inside])).tolist()
+            rising = 1.0 if last > first else -1.0
             there = (rising * (f(low) - y) < 0) & (rising * (f(high) - y) > 0)
             for _ in range(_BISECTIONS):
                 middle = (low + high) / 2

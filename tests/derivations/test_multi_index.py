@@ -160,6 +160,13 @@ def test_phase_retrieval():
     assert model.solve(alpha=1.2).amp_overlap == 1.0
 
 
+@pytest.mark.parametrize("target", ["tanh", "erf", "z + z**3"])
+def test_monotone_labels_without_noise_are_linear_ones(target):
+    model = MultiIndex(target)
+    assert model.solve(alpha=0.37).overlap == pytest.approx(0.37, rel=1e-10)
+    assert model.solve(alpha=1.1).amp_overlap == 1.0
+
+
 def test_parity_of_two_directions():
     averages = PlaneAverages(read_channel("sign(x1*x2)"))
     for row in REFERENCE["parity_sign_u1u2"]:
