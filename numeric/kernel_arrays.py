@@ -7,7 +7,6 @@ row is made once, when a row first needs it.
 from __future__ import annotations
 
 import copy
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from types import ModuleType
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
 from ..runtime import quadrature
-from ..runtime.product_grids import SEEN, ProductGrid, Steep, crowded_rule, is_crowded
+from ..runtime.product_grids import ProductGrid, Steep
 from .kernel_code import LoadedKernel
 
 # Nodes of the line, and of all inner rules at them: two gigabytes an array at the most.
@@ -40,7 +39,7 @@ class KernelArrays:
     data : mapping from str to array (1 + columns, rows)
         For each data set its weights, which add up to one, and its columns.
     steep : Steep, optional
-        Where the node needs more of the rule.
+        For a kernel with inner nodes: where the node needs more of the grid.
     """
 
     def __init__(
@@ -56,9 +55,6 @@ class KernelArrays:
         self._breaks: list[float] = []
         self._step = kernel.plain.FIRST_STEP
         self._grid: ProductGrid | None = None
-        self._crowded: tuple[Sequence[float], float] | None = None
-        self._width = math.inf
-        self._has_steep = steep is not None
         if kernel.tables is not None and kernel.code.inner_nodes:
             self._grid = ProductGrid(
                 kernel.tables, self._values, kernel.code.inner_nodes, kernel.code.names,
@@ -68,12 +64,6 @@ class KernelArrays:
             with np.errstate(divide="ignore", over="ignore"):
                 # A slope of zero in the node sets no scale: its width is infinite.
                 width = float(kernel.tables.outer_scale(np.zeros(1), *self._values))
-                if steep is not None and steep.places:
-                    # With nothing steep.
-                    wide = float(kernel.tables.outer_scale(np.zeros(1), *steep.elsewhere))
-                    if is_crowded(steep, wide):
-                        self._crowded, width = (steep.places, steep.width), wide
-            self._width = width
             self._breaks = [float(b) for b in kernel.tables.breaks(np.zeros(1), *self._values)]
             self._step *= width
         self._lock = threading.Lock()
@@ -82,16 +72,6 @@ class KernelArrays:
         self._reach: float | None = None
         self._compiled: ModuleType | None = None
         self._single = False
-
-    def with_steep(self, steep: Steep) -> KernelArrays:
-        """Return the same with rules that crowd around other places."""
-        data = {
-            name: rows for (name, _), rows in zip(self._kernel.code.data, self._data, strict=True)
-        }
-        found = KernelArrays(self._kernel, self._values, data, steep)
-        # The tables are the same.
-        found._reach = self._reach
-        return found
 
     def single(self, rule: int, level: int = 0) -> KernelArrays:
         """Return the same with one rule of a level, and rules without nodes in place of two.
@@ -137,15 +117,8 @@ class KernelArrays:
 
     @property
     def narrowest(self) -> float:
-        """The width of what rules crowd around, or that of what they see at their first level."""
-        if self._grid is not None:
-            return self._grid.narrowest
-        return SEEN * self._width if self._crowded is None else self._crowded[1]
-
-    @property
-    def long(self) -> bool:
-        """Whether a pass over the nodes takes long, so that compiling pays for a single row."""
-        return self._grid is not None or self._has_steep
+        """The width of what a grid crowds around, or that of what it sees at its first level."""
+        return 0.0 if self._grid is None else self._grid.narrowest
 
     def __getitem__(self, level: int) -> tuple[Any, ...]:
         """Return the arguments of ``solve_batch`` after the parameters, at a refinement level."""
@@ -203,15 +176,6 @@ class KernelArrays:
         if self._reach is None:
             self._reach = self._sufficient_reach()
         reaches = self._ends("line_end", self._reach, level)
-        if self._crowded is not None:
-            even = self._kernel.code.even
-            crowded = (
-                crowded_rule(
-                    self._crowded, self._breaks, self._width, 2.0 ** (back - level), reach, even
-                )
-                for back, reach in enumerate(reaches)
-            )
-            return self._stacks(list(crowded), shift)
         if self._breaks:
             # A table with a kink of its own: composite Gauss-Legendre, coarser by fewer panels.
             rules = (

@@ -7,6 +7,7 @@ between cuts integrands are smooth. Holds no formula.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -89,7 +90,7 @@ def _cut_line(cuts: Sequence[Array], nodes: int) -> tuple[Array, Array]:
     ends += [np.clip(cut, -REACH, REACH) for cut in cuts]
     ends.append(np.full_like(cuts[0], REACH))
     lines, shares = [], []
-    for low, high in zip(ends, ends[1:], strict=False):
+    for low, high in itertools.pairwise(ends):
         half = (high - low) / 2
         points = (high + low) / 2 + half * rule[:, None]
         lines.append(points)

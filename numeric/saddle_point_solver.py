@@ -315,7 +315,7 @@ def _run(rows: _Rows, level: int, *, shaken: bool = False) -> tuple[Array, Array
     arrays = (rows.arrays.shaken(level) if shaken else None) or rows.arrays[level]
     starts = () if rows.start is None else (np.ascontiguousarray(rows.start, dtype=float),)
     # Nothing that was computed before counts: the last bits would depend on it.
-    if rows.arrays.long or rows.total * (rows.arrays.nodes(level) + _OVERHEAD) > _PLAIN_SIZE:
+    if rows.arrays.has_grid or rows.total * (rows.arrays.nodes(level) + _OVERHEAD) > _PLAIN_SIZE:
         rows.arrays.compiled().solve_batch(parameters, *arrays, *found, *starts)
         return found
     todo = np.ones(n, dtype=bool)

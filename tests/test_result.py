@@ -15,7 +15,9 @@ import sympy as sp
 
 import giantstep.derivations
 from giantstep import (
+    MultiIndex,
     OneGradientStep,
+    OverlapDynamics,
     SaddlePointSystem,
     SpikedRandomFeatures,
     VocabularyFeatures,
@@ -30,6 +32,8 @@ from giantstep.derivations.giant_steps.conjectures import (
     Outcome,
     TargetOutcome,
 )
+from giantstep.derivations.multi_index.directions import direction_classes
+from giantstep.derivations.multi_index.optimum import OptimumBeside
 from giantstep.derivations.one_gradient_step.conditional_risk import ConditionalRisk
 from giantstep.derivations.optima import LocalOptimum, Optimum
 from giantstep.derivations.spiked_random_features.convex.solution import ConvexSolution
@@ -41,6 +45,8 @@ from giantstep.symbolic.exact.enclosures import Enclosure
 
 STEP = OneGradientStep("erf", "erf", alpha=2.5, beta=1.2, step_size=3.0, noise_variance=0.16)
 SPIKED = SpikedRandomFeatures("erf", "erf")
+OVERLAPS = OverlapDynamics(student="erf", teacher="erf(x1)", step_size=0.5, alpha0=3)
+SIGNS = MultiIndex("sign")
 LETTERS = VocabularyFeatures.from_parameters(
     "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02], fractions=[0.4, 0.6],
     alignment=0.9, beta=0.7,
@@ -81,6 +87,8 @@ MADE = {
     "RiskAtWidth": lambda: STEP.at_width(600).solve(ridge=0.1),
     "RiskAtWidth, digits": lambda: STEP.at_width(600).solve(ridge=0.1, digits=20),
     "DegreeSpikes": lambda: STEP.at_width(600).spikes(),
+    "Trajectory": lambda: OVERLAPS.trajectory(steps=2),
+    "EarlyGrowth": lambda: OVERLAPS.early_growth(dimension=100),
     "WeightSpike": lambda: STEP.weight_spike(),
     "WeightSpike, digits": lambda: STEP.weight_spike(digits=30),
     "WeightSpike, none": lambda: replace(STEP, student="z**3 - 3*z").weight_spike(),
@@ -106,6 +114,13 @@ MADE = {
     "Spectrum": lambda: SPIKED.spectrum(alpha=2, points=100),
     "Spectrum, one step": lambda: STEP.conjugate_kernel(),
     "Bounds": lambda: SPIKED.bounds(),
+    "OptimalEstimation": lambda: SIGNS.solve(alpha=2),
+    "WeakRecovery": lambda: SIGNS.thresholds(),
+    "EstimatorLadder": lambda: SIGNS.estimators(alpha=2),
+    "ConvexEstimate": lambda: SIGNS.convex(alpha=2, ridge=0.5),
+    "StateEvolution": lambda: SIGNS.state_evolution(alpha=2, steps=3),
+    "DirectionClasses": lambda: direction_classes("x1 + x1*x2"),
+    "OptimumBeside": lambda: OptimumBeside(8.0, 0.01, 0.01, 0.06, 0.12, 0.97, 0.97, 0.78),
     "Asymptotics": lambda: SPIKED.asymptotics(),
     "Optimum": lambda: Optimum(
         of="test_<&>", point={"ridge": NUMBER}, output=NUMBER, gradient={"ridge": 0 * NUMBER},

@@ -311,7 +311,7 @@ declare_claim(
     title="Methods of correlational queries need about d^(p/2) samples at worst",
     statement=(
         r"To single out one of $F$ functions of unit norm with correlations at most "
-        r"$\varepsilon$ takes $q \ge «queries»$ correlational queries of "
+        r"$\epsilon$ takes $q \ge «queries»$ correlational queries of "
         r"tolerance $\tau$. For $\mathrm{He}_p(\langle u, x\rangle)/\sqrt{p!}$ with all directions "
         r"$u$ it follows that $\tau^2 \lesssim (\log(qd)/d)^{p/2}$; reading $\tau$ as $n^{-1/2}$, "
         r"which is heuristic, $n \gtrsim d^{p/2}$ up to logarithms."

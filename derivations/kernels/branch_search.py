@@ -887,10 +887,6 @@ def restored(
     kernel: Kernel, diagram: BranchDiagram, data: Mapping[str, Any] | None = None
 ) -> BranchDiagram:
     """Return a diagram that was read from a document, with its equations."""
-    if kernel.name != diagram.name:
-        raise ParameterError(
-            f"kernel must be that of {diagram.name}, of which the diagram is, got {kernel.name}"
-        )
     family = Family(
         kernel=kernel, over=diagram.over, within=diagram.within, parameters=diagram.parameters,
         bounds=diagram.bounds, data=data,

@@ -255,7 +255,7 @@ class SpecialPoint(Result, Traced):
 
     _document = "special point"
     _entry = "document"
-    _again = "take with_kernel(kernel) of its branch diagram, or find its phase diagram again"
+    _again = "take with_kernel(kernel) of its diagram"
 
     kind: str = field(metadata=quantity("kind"))
     over: str
@@ -403,8 +403,7 @@ class BranchDiagram(Result, Traced):
         ParameterError
             If the kernel has another name, or lacks a parameter or an unknown.
         """
-        if not hasattr(kernel, "restored_branches"):
-            raise ParameterError(f"kernel must be one that giantstep.lower returns, got {kernel!r}")
+        require_kernel_of(self.name, kernel)
         return kernel.restored_branches(self, data)
 
     @property
@@ -587,6 +586,22 @@ class BranchDiagram(Result, Traced):
         return (
             f"BranchDiagram({self.name}, {self.over} from {self.within[0]:g} to "
             f"{self.within[1]:g}: {len(self.branches)} branches, {len(self.points)} special points)"
+        )
+
+
+def require_kernel_of(name: str, kernel: Any) -> None:
+    """Refuse what is no kernel of the equations of a diagram.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, or has another name.
+    """
+    if not hasattr(kernel, "restored_branches"):
+        raise ParameterError(f"kernel must be one that giantstep.lower returns, got {kernel!r}")
+    if kernel.name != name:
+        raise ParameterError(
+            f"kernel must be that of {name}, of which the diagram is, got {kernel.name}"
         )
 
 

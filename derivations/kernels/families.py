@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
+from tqdm.auto import tqdm
 
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number, whole_number
@@ -31,6 +32,7 @@ from ...symbolic.systems.saddle_point import SaddlePointSystem
 from ...symbolic.systems.sensitivities import derivative_name
 from .arguments import Points, box_of, known_names, start_values
 from .lower import lower
+from .maps import crossing, integrated
 from .solution import KernelSolution
 from .sweep import Job
 
@@ -51,8 +53,8 @@ _ROWS = 1000
 # Words of `branches`, `phase_diagram` and `iterate` that parameters cannot have there.
 _WORDS = frozenset(
     {
-        "bounds", "cuts", "damping", "extremum", "over", "points", "starts", "steps", "tolerance",
-        "within", "zeros",
+        "bounds", "cuts", "damping", "events", "extremum", "over", "points", "starts", "steps",
+        "time", "tolerance", "within", "zeros",
     }
 )  # fmt: skip
 
@@ -537,6 +539,8 @@ def iterate(
     damping: float = 0.0,
     steps: int = 1000,
     tolerance: float = 1e-12,
+    events: Mapping[str, float] | None = None,
+    progress: bool = True,
     data: Mapping[str, Any] | None = None,
     rtol: float = 1e-11,
     **parameters: Any,
@@ -557,6 +561,11 @@ def iterate(
         At most so many.
     tolerance : float
         It ends where :math:`|F(x) - x| \le` tolerance :math:`\cdot (1 + |x|)` for all unknowns.
+    events : mapping from str to float, optional
+        Levels of unknowns or outputs; when each is first reached is an attribute ``reached_NAME``,
+        NaN if it is not.
+    progress : bool
+        Show a bar if it takes longer than a second.
     data, rtol
         As for :meth:`.kernel.Kernel.solve`.
     **parameters
@@ -590,18 +599,11 @@ def iterate(
     """
     import xarray as xr
 
-    rtol = positive_number("rtol", rtol)
-    family = OpenKernel(kernel=kernel, parameters=parameters, data=data, rtol=rtol)
     if isinstance(damping, bool) or not isinstance(damping, int | float) or not 0 <= damping < 1:
         raise ParameterError(f"damping must be a number from 0 to less than 1, got {damping!r}")
     steps = whole_number("steps", steps)
     tolerance = positive_number("tolerance", tolerance)
-    if not family.open.is_map:
-        implicit = [str(e.unknown) for e in family.open.core if e.value is None]
-        raise ParameterError(
-            f"{kernel.name} is no map x = F(x): the equation given for {implicit[0]} is not solved "
-            "for it; write the system with from_fixed_point, every equation as unknown: value"
-        )
+    family = _mapped(kernel, parameters, data, rtol)
     x = _first(family, start)
     low, high = family.box
     rows: list[Array] = []
@@ -609,7 +611,9 @@ def iterate(
     changes: list[float] = []
     ending = f"no fixed point in {steps} steps"
     converged = False
-    for step in range(steps + 1):
+    for step in tqdm(
+        range(steps + 1), desc="steps", leave=False, delay=1, disable=None if progress else True
+    ):
         batch = family.described(x[None])
         values = {name: float(column[0]) for name, column in batch.values.items()}
         move = -np.array([values[r.name] for r in family.open.residuals])
@@ -633,21 +637,150 @@ def iterate(
         if np.any((x < low) | (x > high)):
             ending = f"left the domain of its unknowns after {step + 1} steps, {_text(family, x)}"
             break
-    system = family.open.system
-    columns: dict[str, Any] = dict(zip(family.names, np.array(rows).T, strict=True))
-    for name in (*(system.identifiers[y] for y in system.unknowns), *system.outputs):
-        if name not in columns:
-            columns[name] = np.array([table[name] for table in tables])
+    columns = _columns(family, np.array(rows), tables)
+    places = np.arange(float(len(rows)))
+    reached = _reached(events, places, columns, None)
     columns["change"] = np.array(changes)
     return xr.Dataset(
         {name: ("step", column) for name, column in columns.items()},
         coords={"step": np.arange(len(rows))},
         attrs={
             "kernel": kernel.name, "damping": float(damping), "converged": converged,
-            "ending": ending, **dict(zip(kernel.parameters, family.rows(x[None])[0].tolist(),
-                                         strict=True)),
+            "ending": ending, **reached,
+            **dict(zip(kernel.parameters, family.rows(x[None])[0].tolist(), strict=True)),
         },
     )  # fmt: skip
+
+
+def flow(
+    kernel: Kernel,
+    /,
+    *,
+    time: float,
+    start: Mapping[str, float] | KernelSolution | None = None,
+    points: int | Sequence[float] = 101,
+    events: Mapping[str, float] | None = None,
+    tolerance: float = 1e-8,
+    progress: bool = True,
+    data: Mapping[str, Any] | None = None,
+    rtol: float = 1e-11,
+    **parameters: Any,
+) -> xr.Dataset:
+    r"""Integrate :math:`\dot x = F(x) - x`, the limit of strong damping of :func:`iterate`.
+
+    Parameters
+    ----------
+    time : float
+        Where it ends.
+    start : mapping or KernelSolution, optional
+        First values of Newton unknowns; by default those of the system.
+    points : int or sequence of float
+        Times to record, or how many; in between the integrator takes steps of its own.
+    events : mapping from str to float, optional
+        Levels of unknowns that Newton's method would solve for; attributes ``reached_NAME`` hold
+        the times at which they are first reached, NaN if they are not.
+    tolerance : float
+        Relative tolerance of the integrator.
+    progress : bool
+        Show a bar if it takes longer than a second.
+    data, rtol
+        As for :meth:`.kernel.Kernel.solve`.
+    **parameters
+        By name; numbers.
+
+    Returns
+    -------
+    xarray.Dataset
+        Unknowns and outputs at each ``time``.
+
+    Raises
+    ------
+    ParameterError
+        If an equation is implicit, so that there is no map.
+    ConvergenceError
+        If the flow ends before: its message has the time.
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> import giantstep as gs
+    >>> m, h = sp.symbols("m h", real=True)
+    >>> magnet = gs.SaddlePointSystem.from_fixed_point(
+    ...     {m: sp.tanh(2 * (m + h))}, name="magnet", parameters=(h,)
+    ... )
+    >>> path = gs.lower(magnet).flow(time=20, h=0, start={"m": 0.1}, events={"m": 0.5})
+    >>> print(f"{float(path.m[-1]):.6f} {path.attrs['reached_m']:.6f}")
+    0.957504 1.984051
+    """
+    import xarray as xr
+
+    family = _mapped(kernel, parameters, data, rtol)
+
+    def velocity(x: Array) -> Array:
+        values = family.described(x[None]).values
+        return -np.array([values[r.name][0] for r in family.open.residuals])
+
+    times, at = integrated(
+        velocity, _first(family, start), time=time, points=points, rtol=tolerance,
+        progress=progress, name=kernel.name,
+    )  # fmt: skip
+    rows = np.array([at(t) for t in times])
+    batch = family.described(rows)
+    tables = [{n: float(c[i]) for n, c in batch.values.items()} for i in range(len(rows))]
+    columns = _columns(family, rows, tables)
+    known_names(events or {}, family.names, "unknown of the flow")
+    return xr.Dataset(
+        {name: ("time", column) for name, column in columns.items()},
+        coords={"time": times},
+        attrs={"kernel": kernel.name, **_reached(events, times, columns, (family.names, at))},
+    )
+
+
+def _mapped(
+    kernel: Kernel, parameters: Mapping[str, Any], data: Mapping[str, Any] | None, rtol: float
+) -> OpenKernel:
+    """Return the equations as a map, or refuse those that are none."""
+    rtol = positive_number("rtol", rtol)
+    family = OpenKernel(kernel=kernel, parameters=parameters, data=data, rtol=rtol)
+    if not family.open.is_map:
+        implicit = [str(e.unknown) for e in family.open.core if e.value is None]
+        raise ParameterError(
+            f"{kernel.name} is no map x = F(x): the equation given for {implicit[0]} is not solved "
+            "for it; write the system with from_fixed_point, every equation as unknown: value"
+        )
+    return family
+
+
+def _columns(
+    family: OpenKernel, rows: Array, tables: Sequence[Mapping[str, float]]
+) -> dict[str, Any]:
+    """Return unknowns and outputs along a way."""
+    system = family.open.system
+    columns: dict[str, Any] = dict(zip(family.names, rows.T, strict=True))
+    for name in (*(system.identifiers[y] for y in system.unknowns), *system.outputs):
+        if name not in columns:
+            columns[name] = np.array([table[name] for table in tables])
+    return columns
+
+
+def _reached(
+    events: Mapping[str, float] | None,
+    places: Array,
+    columns: Mapping[str, Array],
+    between: tuple[Sequence[str], Callable[[float], Array]] | None,
+) -> dict[str, float]:
+    """Return when levels are first reached."""
+    events = events or {}
+    known_names(events, columns, "quantity")
+    found = {}
+    for name, level in events.items():
+        at = None if between is None else _entry(list(between[0]).index(name), between[1])
+        found[f"reached_{name}"] = crossing(places, columns[name], float(level), at)
+    return found
+
+
+def _entry(k: int, state: Callable[[float], Array]) -> Callable[[float], float]:
+    return lambda t: float(state(t)[k])
 
 
 def _first(family: OpenKernel, start: Mapping[str, float] | KernelSolution | None) -> Array:

@@ -353,6 +353,7 @@ class Kernel(Typeset):
         restored_branches = _branch_search.restored
         phase_diagram = _phase_diagram.phase_diagram
         iterate = _families.iterate
+        flow = _families.flow
         sensitivities = _sensitivities.sensitivities
         optimum = _sensitivities.optimum
         certified_solution = _certified.certified_solution
@@ -363,6 +364,7 @@ class Kernel(Typeset):
         restored_branches = _Function(".branch_search", "restored")
         phase_diagram = _Function(".phase_diagram", "phase_diagram")
         iterate = _Function(".families", "iterate")
+        flow = _Function(".families", "flow")
         sensitivities = _Function(".sensitivities", "sensitivities")
         optimum = _Function(".sensitivities", "optimum")
         certified_solution = _Function(".certified", "certified_solution")

@@ -92,7 +92,7 @@ class StateKernel:
     >>> m, h = sp.symbols("m h", real=True)
     >>> magnet = StateKernel.of(StateProgram.of({m: sp.tanh(2*m + h)}, name="magnet",
     ...                                         parameters=(h,)))
-    >>> magnet.iterate({"m": 0.1}, steps=20, h=0.0)["m"][-1].round(6)
+    >>> print(magnet.iterate({"m": 0.1}, steps=30, h=0.0)["m"][-1].round(6))
     0.957504
     """
 
@@ -311,11 +311,14 @@ class StateKernel:
 
     def _diverged(self, step: int, columns: dict[str, Array]) -> ConvergenceError:
         sizes = np.max(np.abs([columns[name] for name in self.texts.state]), axis=0)
-        growth = sizes[-1] / sizes[-2] if len(sizes) > 1 and sizes[-2] else math.nan
+        grown = (
+            f" and has grown by a factor of {sizes[-1] / sizes[-2]:.3g} in the step before"
+            if len(sizes) > 1 and sizes[-2]
+            else ""
+        )
         return ConvergenceError(
             f"the trajectory of {self.texts.name} diverges in step {step}: the largest variable is "
-            f"{sizes[-1]:.3g} before it and has grown by a factor of {growth:.3g} in the step "
-            "before; take shorter steps",
+            f"{sizes[-1]:.3g} before it{grown}; take shorter steps",
             state=columns,
         )
 

@@ -48,6 +48,7 @@ from .branches import (
     Meeting,
     SpecialPoint,
     Stated,
+    require_kernel_of,
 )
 from .families import Extremum, Family, numbers_of
 
@@ -128,12 +129,15 @@ class CriticalPoint:
         As a special point of a line over one of the parameters: a critical point is a fold of the
         line of spinodals, a cusp, where two of these and one of first-order transitions end; at a
         tricritical point what leaves a line of crossings turns to the other side.
+    line : Stated
+        What holds along that line besides the equations; the other parameter meets it.
     """
 
     x: float
     y: float
     unknowns: Mapping[str, float]
     point: SpecialPoint = field(repr=False)
+    line: Stated = field(repr=False)
 
     def refine(self, digits: int | None = None, **options: Any) -> KernelSolution:
         """Solve the equations of the critical point, to any number of digits.
@@ -178,6 +182,48 @@ class PhaseDiagram(Result):
     tricritical_points: tuple[CriticalPoint, ...]
     unknowns: tuple[str, ...]
     labels: Mapping[str, str]
+
+    def with_kernel(self, kernel: Kernel, *, data: Mapping[str, Any] | None = None) -> PhaseDiagram:
+        """Return a diagram that was read from a document, with its equations.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            Of the same system.
+        data : mapping, optional
+            Those that were given to :meth:`.kernel.Kernel.phase_diagram`.
+
+        Raises
+        ------
+        ParameterError
+            If the kernel has another name, or lacks a parameter or an unknown.
+        """
+        require_kernel_of(self.name, kernel)
+        axes = {self.x[0]: self.x[1:], self.y[0]: self.y[1:]}
+
+        def restored(critical: CriticalPoint) -> CriticalPoint:
+            place = {self.x[0]: critical.x, self.y[0]: critical.y}
+            other = critical.point.over
+            (control,) = set(axes) - {other}
+            held = {**self.parameters, other: place[other]}
+            cut = Family(
+                kernel=kernel, over=control, within=axes[control], parameters=held, data=data
+            )
+            family = Family(
+                kernel=_closed(critical.line.on(cut.open), cut, control),
+                over=other,
+                within=axes[other],
+                parameters=self.parameters,
+                data=data,
+                kept=(control,),
+            )
+            return replace(critical, point=_traced(critical.point, family))
+
+        return replace(
+            self,
+            critical_points=tuple(map(restored, self.critical_points)),
+            tricritical_points=tuple(map(restored, self.tricritical_points)),
+        )
 
     def of(self, kind: str) -> tuple[TransitionLine, ...]:
         """Return the lines of one kind: "spinodal", "first-order", "second-order" or a zero."""
@@ -275,6 +321,21 @@ class PhaseDiagram(Result):
         )
 
 
+def _closed(condition: Condition, cut: Family, control: str) -> Kernel:
+    """Return the kernel of a condition, with what tells tricritical points if it has that."""
+    if condition.kind == "boundary" and len(condition.zeros) == 1:
+        # Third derivatives may need tables at jumps, or print no more.
+        with contextlib.suppress(EmissionError, StructureError, UnsupportedExpressionError):
+            return cut.closed(replace(condition, bent=True), control)
+    return cut.closed(condition, control)
+
+
+def _traced(point: SpecialPoint, family: Family) -> SpecialPoint:
+    """Return a point of a family of lines with its equations."""
+    condition = point.stated.on(family.open)
+    return replace(point).traced(Meeting(condition, family.control, family.parameters, family.data))
+
+
 @dataclass(frozen=True, eq=False)
 class _Followed:
     """A line with its equations, whose last variable is the parameter that the cut has fixed."""
@@ -285,6 +346,7 @@ class _Followed:
     curve: Curve
     control: str
     cut: Family
+    stated: Stated
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -336,7 +398,8 @@ class Plane:
         key = (kind, condition.kind, condition.zeros)
         component = self._components.setdefault(key, condition.component)
         values = {**_normalised(point, component), point.over: point.value, other: value}
-        family = self._family(point, cut, other, component)
+        condition = replace(condition, component=component)
+        family = self._family(point, condition, cut, other)
         first = np.array([*(values.get(name, 0.0) for name in family.names), value])
         equations = family.equations(np.abs(first[:-1]))
         at = np.zeros((1, 1, len(first)))
@@ -357,7 +420,8 @@ class Plane:
             stop = partial(_unfolded, family.names, equations)
         curve = curve_through(equations, y, largest=self.largest, stop=stop)
         if len(curve) >= _SHORTEST:
-            self.followed.append(_Followed(kind, family, equations, curve, point.over, cut))
+            stated = Stated.of(condition)
+            self.followed.append(_Followed(kind, family, equations, curve, point.over, cut, stated))
 
     def _at(
         self, cut: Family, control: str, other: str, values: Mapping[str, float]
@@ -378,10 +442,9 @@ class Plane:
         zeros = [base.names.index(name) for name in condition.components]
         return bool(np.max(np.abs(residual[zeros])) > _UNFOLDED)
 
-    def _family(self, point: SpecialPoint, cut: Family, other: str, component: int) -> Family:
+    def _family(self, point: SpecialPoint, condition: Condition, cut: Family, other: str) -> Family:
         """Return the equations of a special point over the parameter that the cut has fixed."""
-        condition = replace(point.condition, component=component)
-        kernel = self._closed(condition, cut, point.over)
+        kernel = _closed(condition, cut, point.over)
         bounds = {**cut.bounds, **{f"{n}_other": limits for n, limits in cut.bounds.items()}}
         bounds[point.over] = self.ranges[point.over]
         family = Family(
@@ -396,14 +459,6 @@ class Plane:
         names = family.names
         return replace(family, bounds={n: limits for n, limits in bounds.items() if n in names})
 
-    def _closed(self, condition: Condition, cut: Family, control: str) -> Kernel:
-        """Return the kernel of a condition, with what tells tricritical points if it has that."""
-        if condition.kind == "boundary" and len(condition.zeros) == 1:
-            # Third derivatives may need tables at jumps, or print no more.
-            with contextlib.suppress(EmissionError, StructureError, UnsupportedExpressionError):
-                return cut.closed(replace(condition, bent=True), control)
-        return cut.closed(condition, control)
-
     def lines(
         self, x: str, y: str
     ) -> Iterator[tuple[TransitionLine, list[CriticalPoint], list[CriticalPoint]]]:
@@ -414,7 +469,9 @@ class Plane:
             tricritical = []
             for _, point, place in turns:
                 found = dict(zip(line.names, place.tolist(), strict=True))
-                tricritical.append(CriticalPoint(found[x], found[y], point.unknowns, point))
+                tricritical.append(
+                    CriticalPoint(found[x], found[y], point.unknowns, point, line.stated)
+                )
             for kind, points, ends in self._pieces(line, [(k, place) for k, _, place in turns]):
                 table = dict(zip(line.names, points.T, strict=True))
                 zero = np.zeros(len(points))
@@ -474,17 +531,16 @@ class Plane:
             f"direction_{name}": float(v / vector[k])
             for name, v in zip(family.names, vector, strict=True)
         }
-        condition = Condition(family.open, "fold", k)
         fold = SpecialPoint(
             kind="critical",
             over=family.over,
             value=float(cusp[-1]),
             error=_CUSP,
             unknowns=unknowns,
-            stated=Stated.of(condition),
+            stated=Stated.of(Condition(family.open, "fold", k)),
             start={**found, **start},
-        ).traced(Meeting(condition, family.control, family.parameters, family.data))
-        return CriticalPoint(found[x], found[y], unknowns, fold)
+        )
+        return CriticalPoint(found[x], found[y], unknowns, _traced(fold, family), line.stated)
 
     def _tricritical(self, line: _Followed) -> list[tuple[int, SpecialPoint, Array]]:
         """Return where what leaves a line of crossings turns, each after a point of the line."""
@@ -514,17 +570,16 @@ class Plane:
             slope = abs(float((values[k + 1] - values[k]) / (points[k + 1] - points[k])[-1]))
             values_there = dict(zip(line.names, y.tolist(), strict=True))
             error = float(batch.errors[name][0] + abs(batch.values[name][0])) / slope
-            condition = Condition(family.open, "zero", output=name)
             point = SpecialPoint(
                 kind=TRICRITICAL,
                 over=family.over,
                 value=float(y[-1]),
                 error=max(error, math.ulp(y[-1])),
                 unknowns={n: values_there.get(n, 0.0) for n in self.names},
-                stated=Stated.of(condition),
+                stated=Stated.of(Condition(family.open, "zero", output=name)),
                 start={n: float(column[0]) for n, column in batch.values.items()} | values_there,
-            ).traced(Meeting(condition, family.control, family.parameters, family.data))
-            found.append((k, point, y))
+            )
+            found.append((k, _traced(point, family), y))
         return found
 
     def _cusps(self, line: _Followed) -> Iterator[Array]:

@@ -1,1 +1,1 @@
-"""Gaussian multi-index models: Bayes-optimal and AMP estimation, weak recovery, other estimators."""
+"""Gaussian multi-index models: what Bayes, AMP and the estimators beside them learn."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import GiantstepError, ParameterError, UndecidedError
+from ...errors import GiantstepError
 from ...pages import Block, Table
 from ...result import Result, quantity
 from ...symbolic.leaps.generative_leap import GenerativeLeap, generative_leap
@@ -55,10 +55,6 @@ class DirectionClasses(Result):
         yield Table(rows, ["direction", "giant step", "class", "samples"])
         yield self.rests_on
 
-    def plot(self, *, ax: Any = None) -> Any:
-        """Refuse: the table has no numbers to be drawn."""
-        raise ParameterError("classes of directions have no figure; print them")
-
 
 def direction_classes(target: Any, student: Any = "relu") -> DirectionClasses:
     """Return for each direction of V* the giant step that learns it, and its class.
@@ -98,10 +94,10 @@ def direction_classes(target: Any, student: Any = "relu") -> DirectionClasses:
         known = last = step.subspace
     if leap.upper is None:
         rows.append(("others", _NEVER, "unknown", f"generative leap {leap.bounds}"))
+    vectors, steps, classes, samples = zip(*rows, strict=True)
     return DirectionClasses(
-        str(f), str(student), *(tuple(column) for column in zip(*rows, strict=True)),
-        rests_on=_rests_on(leap),
-    )  # fmt: skip
+        str(f), str(student), vectors, steps, classes, samples, rests_on=_rests_on(leap)
+    )
 
 
 def _samples(f: Any, order: int, known: Subspace) -> str:
@@ -118,7 +114,7 @@ def _threshold(f: Any) -> str:
     """α_c of labels without noise, where it is known."""
     try:
         found = weak_recovery(read_channel(f))
-    except (UndecidedError, GiantstepError):
+    except GiantstepError:
         return "α_c, finite"
     if not 0 < found.value < math.inf:
         return "α_c, finite"

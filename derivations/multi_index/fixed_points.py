@@ -1,4 +1,4 @@
-r"""Fixed points of one index: the curve :math:`\alpha(q)`, its branches, and what Bayes and AMP reach.
+r"""Fixed points of one index: the curve :math:`\alpha(q)`, and what Bayes and AMP reach.
 
 No equation is solved to draw the diagram: for each overlap the sample complexity is explicit. AMP
 ends at the first overlap, coming from 0, at which the curve reaches α; Bayes at the stationary
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -65,7 +66,7 @@ class FixedPoints:
     def _levels(self) -> tuple[LineAverages, LineAverages]:
         """The averages that are used, and finer ones that tell their error."""
         levels = [LineAverages(self.channel, k) for k in range(1, len(PANELS))]
-        for coarse, fine in zip(levels, levels[1:], strict=False):
+        for coarse, fine in pairwise(levels):
             changes = [abs(coarse.at(q)[0] / fine.at(q)[0] - 1) for q in (0.3, 0.6, 0.83, 0.95)]
             if max(changes) < _RESOLVED:
                 return coarse, fine

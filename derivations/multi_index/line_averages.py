@@ -272,12 +272,28 @@ class LineAverages:
 
     # ------------------------------------------------------------------ certain labels
 
+    def require_preimages(self) -> None:
+        """Refuse certain labels with too many preimages.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            If the function oscillates too often.
+        """
+        if self.channel.is_certain:
+            _ = self._special
+
     @cached_property
     def _special(self) -> tuple[Array, Array]:
         """Ends of monotone pieces, and all points at which the preimages change in number."""
         f, slope = self.function, self.derivative
         grid = np.linspace(-_FAR, _FAR, _SEARCHED)
         values = slope(grid)
+        if np.count_nonzero(values[:-1] * values[1:] < 0) > _MOST_PIECES:
+            raise UnsupportedExpressionError(
+                f"the label {self.channel.name!r} without noise has more than {_MOST_PIECES} "
+                f"monotone pieces for |u| < {_FAR:g}, too many preimages: give noise_variance"
+            )
         turning = [
             brentq(lambda x: float(slope(np.array([x]))[0]), grid[i], grid[i + 1], xtol=1e-15)
             for i in np.flatnonzero(values[:-1] * values[1:] < 0)
@@ -285,11 +301,6 @@ class LineAverages:
         ]
         turning += [float(x) for x in grid[values == 0] if not self._is_flat(float(x))]
         ends = np.unique([-_FAR, *self.breaks, *turning, _FAR])
-        if len(ends) > _MOST_PIECES:
-            raise UnsupportedExpressionError(
-                f"the label {self.channel.name!r} without noise has more than {_MOST_PIECES} "
-                f"monotone pieces for |u| < {_FAR:g}, too many preimages: give noise_variance"
-            )
         critical = f(np.array([x for x in ends[1:-1]])) if len(ends) > 2 else np.empty(0)
         found = self._preimages(np.unique(critical), ends)
         return ends, np.unique(np.concatenate([ends, found[np.isfinite(found)]]))
@@ -362,9 +373,9 @@ class LineAverages:
             with np.errstate(divide="ignore", invalid="ignore"):
                 g = np.where(zero > _LEAST, first(means, variance) / zero, 0.0)
                 curved = np.where(zero > _LEAST, second(means, variance) / zero, 0.0)
-            parts.append(tuple(
-                x[:, None] for x in (zero, g, np.log(np.maximum(zero, _LEAST)), g**2 - curved)
-            ))  # fmt: skip
+            logarithm = np.log(np.maximum(zero, _LEAST))
+            columns = zero[:, None], g[:, None], logarithm[:, None], (g**2 - curved)[:, None]
+            parts.append(columns)
         return Terms(*(np.concatenate(x, axis=1) for x in zip(*parts, strict=True)))
 
     @cached_property
@@ -395,8 +406,8 @@ class LineAverages:
                 law = law[:, [values.index(v) for v in y.tolist()]]
             t = (u[:, None] - means) / math.sqrt(variance)
             kernel = np.exp(-(t**2) / 2) * w[:, None] * law
-            moments = [(kernel * t**k).sum(axis=0) for k in range(3)]
-            return _scores(*moments, variance)
+            zero, one, two = ((kernel * t**k).sum(axis=0) for k in range(3))
+            return _scores(zero, one, two, variance)
 
         return by_quadrature
 

@@ -109,7 +109,7 @@ class WeakRecovery(Result):
 
     Attributes
     ----------
-    kind : {"trivial", "easy", "hard"}
+    difficulty : {"trivial", "easy", "hard"}
         Of the directions that are shown first: for every α, above α_c, or not for n ∝ d.
     threshold : float
         α_c: 0 if trivial, infinite if hard.
@@ -132,7 +132,7 @@ class WeakRecovery(Result):
     _document = "weak recovery"
     _column = 34
 
-    kind: str = field(metadata=quantity("first directions are"))
+    difficulty: str = field(metadata=quantity("first directions are"))
     threshold: float = field(metadata=quantity("threshold", r"\alpha_c", significant=16))
     formula: str = field(metadata=quantity("exactly"))
     specialisation: tuple[float, ...] = field(
@@ -280,7 +280,7 @@ class MultiIndex(HasCurves):
         object.__setattr__(self, "directions", channel.directions)
 
     @classmethod
-    def from_law(cls, law: Mapping[float, str], *, directions: int = 1) -> Self:
+    def from_law(cls, law: Mapping[Any, str], *, directions: int = 1) -> Self:
         """Return the model of finitely many labels with probabilities given the projections.
 
         Parameters
@@ -296,7 +296,7 @@ class MultiIndex(HasCurves):
 
         Examples
         --------
-        >>> MultiIndex.from_law({1: "(1 + erf(z))/2", -1: "(1 - erf(z))/2"}).thresholds().kind
+        >>> MultiIndex.from_law({1: "(1 + erf(z))/2", -1: "(1 - erf(z))/2"}).thresholds().difficulty
         'trivial'
         """
         channel = channel_of_law(law, directions=directions)
@@ -467,11 +467,12 @@ class MultiIndex(HasCurves):
         least = [float(np.linalg.eigvalsh(m)[0]) for m in (bayes[0], amp[0])]
         fine = PlaneAverages(self.channel, 1).at(bayes[0]).information
         change = float(np.abs(fine - averages.at(bayes[0]).information).max())
-        first = alpha * averages.at(np.zeros((size, size))).information
+        first = averages.at(np.zeros((size, size))).information
+        strongest = alpha * float(np.linalg.eigvalsh(first)[-1])
         return OptimalEstimation(
             alpha=alpha, overlap=least[0], amp_overlap=least[1], error=math.nan,
             amp_error=math.nan, classification_error=math.nan, amp_classification_error=math.nan,
-            first_iterate=float(np.linalg.eigvalsh(first @ np.linalg.inv(np.eye(size) + first))[-1]),
+            first_iterate=strongest / (1 + strongest),
             free_entropy=bayes[1], fixed_points=(),
             overlaps=tuple(bayes[0].ravel().tolist()), amp_overlaps=tuple(amp[0].ravel().tolist()),
             regime=self._regime(*least) if max(least) > 1e-6 else "some direction is not learned",
@@ -527,7 +528,8 @@ class MultiIndex(HasCurves):
         found = self._threshold
         nan, errors = math.nan, {"threshold": found.error} if found.error else {}
         spinodals: tuple[float, ...] = ()
-        transition, exact, joint = nan, nan, ()
+        joint: tuple[float, ...] = ()
+        transition, exact = nan, nan
         if self.channel.directions == 1:
             points = self.fixed_points
             spinodals = tuple(a for _, a in points.spinodals)
@@ -537,7 +539,7 @@ class MultiIndex(HasCurves):
         elif self.channel.directions == 2 and found.kind == TRIVIAL:
             joint = self._specialisation()
         return WeakRecovery(
-            kind=found.kind, threshold=found.value,
+            difficulty=found.kind, threshold=found.value,
             formula="" if found.exact is None else str(found.exact),
             specialisation=joint, spinodals=spinodals, first_order=transition,
             exact_recovery=exact, errors=errors, rests_on=found.reason,
@@ -661,8 +663,10 @@ class MultiIndex(HasCurves):
             raise ParameterError("convex losses need a function or finitely many labels")
         regression = None if labels else channel.function.xreplace(at)  # type: ignore[union-attr]
         kernel = lower(physics.erm_system(expr, x, labels, regression, name="convex_estimate"))
-        noise = {} if labels else {"noise_variance": channel.noise_variance}
-        found = kernel.solve(alpha=ratio, ridge=penalty, **noise)
+        given: dict[str, Any] = {"alpha": ratio, "ridge": penalty}
+        if not labels:
+            given["noise_variance"] = channel.noise_variance
+        found = kernel.solve(**given)
         return ConvexEstimate(
             ratio, penalty, found["squared_cosine"],
             {"squared_cosine": found.errors["squared_cosine"]},
@@ -729,8 +733,8 @@ class MultiIndex(HasCurves):
         Returns
         -------
         SimulatedNetworks
-            ``amp_overlap`` after each iteration; ``spectral_overlap`` of labels that show nothing at
-            first order.
+            ``amp_overlap`` after each iteration; ``spectral_overlap`` of labels that show nothing
+            at first order.
         """
         network = self.network(dimension)
         measures: list[Any] = [

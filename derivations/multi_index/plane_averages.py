@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,8 @@ class PlaneAverages:
     def _labels(self) -> tuple[Array, Array]:
         channel = self.channel
         if channel.probabilities:
-            return np.arange(len(channel.probabilities)), np.ones(len(channel.probabilities))
+            count = len(channel.probabilities)
+            return np.arange(float(count)), np.ones(count)
         if channel.function is None:
             assert channel.label_range is not None
             y, w = legendre_panels(np.linspace(*channel.label_range, 41))
@@ -207,7 +209,7 @@ class PlaneAverages:
         width = _PANELS[self.level] * min(spread[0], spread[1] / steep if steep else math.inf)
         cut = np.concatenate([
             np.linspace(a, b, math.ceil((b - a) / width) + 1)[:-1]
-            for a, b in zip(edges, edges[1:], strict=False)
+            for a, b in pairwise(edges)
         ])  # fmt: skip
         v, w = (x.ravel() for x in legendre_panels(np.append(cut, _FAR)))
         breaks = np.sort(
@@ -225,7 +227,7 @@ class PlaneAverages:
         windows = _window_moments(low, high, means[1], spread[1])
         t = (v - means[0][:, None]) / spread[0]
         kernel = normal_density(t) * w / spread[0]
-        found = {}
+        found: dict[tuple[int, ...], Array] = {}
         for a, b in orders:
             along = np.einsum("ivm,ivn->vnm", law, windows[b])
             found[a, b] = np.einsum("av,vnm->anm", kernel * t**a, along, optimize=True)

@@ -25,9 +25,9 @@ from ...symbolic.targets.target import Target
 from . import physics
 from .channels import Channel
 from .line_averages import PANELS, LineAverages
+from .plane_averages import PlaneAverages
 
 TRIVIAL, EASY, HARD = "trivial", "easy", "hard"
-_GIANT = 10**4
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ def weak_recovery(channel: Channel) -> Threshold:
     """
     if channel.probabilities:
         return _of_finitely_many(channel)
+    if channel.directions == 1:
+        LineAverages(channel).require_preimages()
     order, reason = _order(channel)
     if order == 1:
         return Threshold(TRIVIAL, sp.S.Zero, 0.0, 0.0, reason)
@@ -77,8 +79,6 @@ def weak_recovery(channel: Channel) -> Threshold:
         words = "an integral" if exact.has(sp.Integral) else "closed form"
         return Threshold(EASY, exact, float(exact.evalf(30)), 0.0, f"{reason}; α_c: {words}")
     if channel.directions > 1:
-        from .plane_averages import PlaneAverages
-
         value, error = PlaneAverages(channel).threshold()
     else:
         fine, coarse = (LineAverages(channel, k).second_information() for k in (-1, -2))

@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...numeric.saddle_point_solver import BatchSolution
-    from ..nonlinear_spikes.model import StepAtWidth
     from ..multi_index.optimum import OptimumBeside
+    from ..nonlinear_spikes.model import StepAtWidth
     from ..spiked_random_features.model import SpikedRandomFeatures
 
 _MODEL = "one_gradient_step"

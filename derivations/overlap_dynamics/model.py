@@ -17,7 +17,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ...errors import AssumptionError, GiantstepError, ParameterError
+from ...errors import AssumptionError, ConvergenceError, GiantstepError, ParameterError
 from ...numeric.arguments import (
     finite_number,
     is_one_of,
@@ -33,8 +33,8 @@ from ...pages import Block, Table
 from ...result import Result, quantity
 from ...symbolic.expressions.activations import activation, z
 from ...symbolic.expressions.regularity import require_square_integrable
-from ...symbolic.leaps.staircase import staircase
 from ...symbolic.gaussian.hermite_polynomials import hermite_polynomial
+from ...symbolic.leaps.staircase import staircase
 from ...symbolic.targets.target import Target, target as read_target
 from ..derived import derived
 from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
@@ -299,7 +299,7 @@ class StartRows:
         return np.concatenate([teacher, across @ frame.T], axis=1)
 
 
-def RowOverlaps(trained: TrainedNetwork) -> dict[str, Array]:
+def row_overlaps(trained: TrainedNetwork) -> dict[str, Array]:
     """Measure ``self_overlap`` (p, p), ``teacher_overlap`` (p, K) and ``second_layer`` (p,)."""
     rows = trained.layer.rows
     return {
@@ -562,9 +562,15 @@ class OverlapDynamics:
         AssumptionError
             If the variance of a neuron's field grows beyond that for which averages exist.
         """
-        columns = self.kernel().iterate(
-            self.start, steps=steps, every=every, progress=progress, **self.parameters
-        )
+        self._check_moments({name: np.array([x]) for name, x in self.start.items()})
+        try:
+            columns = self.kernel().iterate(
+                self.start, steps=steps, every=every, progress=progress, **self.parameters
+            )
+        except ConvergenceError as error:
+            # It may be because averages do not exist.
+            self._check_moments(error.state)
+            raise
         return self._trajectory("map", columns.pop("step"), columns, 1.0, None)
 
     def flow(
@@ -594,6 +600,7 @@ class OverlapDynamics:
         """
         if (time is None) == (steps is None):
             raise ParameterError("time or steps must be given, and not both")
+        self._check_moments({name: np.array([x]) for name, x in self.start.items()})
         end = (
             positive_number("time", time) if steps is None
             else positive_number("steps", steps) * self.step_size
@@ -609,7 +616,7 @@ class OverlapDynamics:
     def _trajectory(
         self, form: str, places: Array, columns: Mapping[str, Array], unit: float, at: Any
     ) -> Trajectory:
-        self._check_moments(places, columns)
+        self._check_moments(columns)
         error = columns.get("quadrature_error", np.zeros(1))
         dependent = columns.get("dependent", np.zeros(1))
         names = (*self.system.state, "error")
@@ -642,7 +649,7 @@ class OverlapDynamics:
         own = np.sqrt(np.diag(covariance)[: self.neurons])
         return float(np.max(np.abs(covariance[: self.neurons, self.neurons + direction]) / own))
 
-    def _check_moments(self, places: Array, columns: Mapping[str, Array]) -> None:
+    def _check_moments(self, columns: Mapping[str, Array]) -> None:
         sigma = activation(self.student)
         if not sigma.expr.has(sp.exp):
             return
@@ -825,7 +832,7 @@ class OverlapDynamics:
         else:
             numbers = [whole_number("steps", step, minimum=0) for step in steps]  # type: ignore[assignment]
         network = self.network(steps=max(numbers), dimension=dimension, fresh=fresh)
-        return simulate(network, {RowOverlaps: tuple(numbers)}, **options)
+        return simulate(network, {row_overlaps: tuple(numbers)}, **options)
 
     # ------------------------------------------------------------------ files
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from ...errors import ParameterError
 from ...numeric.arguments import positive_array, positive_number, whole_number
@@ -46,6 +45,7 @@ from .vocabulary.solution import model_attributes as letter_attributes
 
 if TYPE_CHECKING:
     import xarray as xr
+    from scipy.interpolate import CubicSpline
     from typing_extensions import TypeIs
 
     from .model import SpikedRandomFeatures
@@ -301,6 +301,9 @@ class ConditionalPrediction:
 
     @cached_property
     def _splines(self) -> tuple[CubicSpline, CubicSpline]:
+        # All of scipy.optimize comes with it, a fifth of what starting a command takes.
+        from scipy.interpolate import CubicSpline
+
         return CubicSpline(self.kappa, self.test), CubicSpline(self.kappa, self.training)
 
     @cached_property

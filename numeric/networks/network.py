@@ -7,10 +7,11 @@ samples all rows take the step
           \sigma'(w_j\cdot x_\mu + b_j)\,x_\mu
 
 of the loss :math:`\ell(y, f)`, :math:`(y - f)^2/2` unless another is given; s is the learning rate
-divided by p, ω the weight decay. Biases stay, and the second layer unless
-:math:`a_j \leftarrow a_j - \frac{s_2}{n}\sum_\mu\ell'\,\sigma(w_j\cdot x_\mu + b_j)` is asked for. In the "standard" scaling outputs
-are :math:`p^{-1/2} \sum_j \tilde a_j\,\sigma`, with :math:`\tilde a = a/\sqrt p`, and the step is
-:math:`s\,\tilde a_j` in place of :math:`s\,a_j`: the same network, with steps shorter by √p.
+divided by p, ω the weight decay. Biases stay, and so does the second layer, unless
+:math:`a_j \leftarrow a_j - \frac{s_2}{n}\sum_\mu\ell'\,\sigma(w_j\cdot x_\mu + b_j)` is asked
+for. In the "standard" scaling outputs are :math:`p^{-1/2} \sum_j \tilde a_j\,\sigma`, with
+:math:`\tilde a = a/\sqrt p`, and the step is :math:`s\,\tilde a_j` in place of
+:math:`s\,a_j`: the same network, with steps shorter by √p.
 
 What a network holds is p × d weights, a gradient of that size and blocks of fixed size: batches are
 drawn block by block, and neurons with the partners' weights share the work of the first step.
@@ -452,7 +453,8 @@ class Batch:
         :math:`\sum_\mu y_\mu x_\mu` and :math:`-\sum_\mu \ell'_\mu x_\mu`; equal where no
         gradient is asked for.
     readout_gradient : ndarray, shape (p,)
-        :math:`-\sum_\mu \ell'_\mu\,\sigma(w_j\cdot x_\mu + b_j)`; zero where the second layer stays.
+        :math:`-\sum_\mu \ell'_\mu\,\sigma(w_j\cdot x_\mu + b_j)`; zero where the second layer
+        stays.
     excess : ndarray, shape (r, r)
     rounding : float
         See :class:`Training`.

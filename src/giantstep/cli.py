@@ -188,7 +188,7 @@ def build_parser() -> argparse.ArgumentParser:
             cli_dynamics.EPILOG, cli_dynamics.add_arguments,
         ),
         (
-            "index", "what the best estimators learn from labels of a few directions",
+            "multi-index", "what the best estimators learn from labels of a few directions",
             cli_multi_index.EPILOG, cli_multi_index.add_arguments,
         ),
     ):  # fmt: skip

@@ -28,15 +28,15 @@ follow one exact map, without anything fitted. It holds
   giant steps                   --alpha0 and --step-size of order one
   online learning               --flow: short steps at a fixed S/ALPHA0 (Saad and Solla, 1995)
 
-TEACHER is a function of x1, x2, ...; STUDENT of z. Closed forms exist for erf, polynomials and small
-relu networks; others take quadrature, and the answer says to which accuracy.
+TEACHER is a function of x1, x2, ...; STUDENT of z. Closed forms exist for erf, polynomials and
+small relu networks; others take quadrature, and the answer says how accurate.
 
 --start gives M row by row, neurons divided by semicolons: "0.3,0.1; 0,0.2". Without it M is zero,
 and the staircase of the target says which direction comes in which step; the picture marks it.
 --self gives Q in the same way (the identity without).
 
---growth prints how small overlaps grow at the start, and how long they take to escape at --dimension.
---simulate trains networks of that dimension, too.
+--growth prints how small overlaps grow at the start, and how long they take to escape at
+--dimension. --simulate trains networks of that dimension, too.
 
 examples:
   giantstep dynamics "erf(x1) + erf(x2)" --readout 1,1 --start "0.3,0.1; 0,0.2" --steps 10

@@ -1,4 +1,4 @@
-"""``giantstep index``: what the best estimators learn from labels of a few directions."""
+"""``giantstep multi-index``: what the best estimators learn from labels of a few directions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Bayes, the problem is hard.
   hard      not from samples proportional to the dimension
 
 examples:
-  giantstep index abs
-  giantstep index sin --noise 0.1 --alpha 0.5,1,2
-  giantstep index "sign(x1) + sign(x2)"
-  giantstep index z --labels sign --noise 0.5 --alpha 1:4:4
+  giantstep multi-index abs
+  giantstep multi-index sin --noise 0.1 --alpha 0.5,1,2
+  giantstep multi-index "sign(x1) + sign(x2)"
+  giantstep multi-index z --labels sign --noise 0.5 --alpha 1:4:4
 """
 
 

@@ -426,18 +426,18 @@ def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
 def accurate_moment(moment: ramp_moment | kink_moment) -> sp.Expr:
     """Return the closed form of an average of a ramp, rewritten once for all arguments."""
     orders, arguments = moment.args[:2], moment.args[2:]
-    form, symbols = _moment_form(moment.func, len(arguments), *map(int, orders))
+    form, symbols = _moment_form(moment.func, *map(int, orders))
     return form.xreplace(dict(zip(symbols, arguments, strict=True)))
 
 
 @lru_cache(maxsize=64)
 def _moment_form(
-    moment: type[ramp_moment | kink_moment], count: int, *orders: int
+    moment: type[ramp_moment | kink_moment], *orders: int
 ) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
     place = sp.Dummy("a", real=True)
     positive = [sp.Dummy(name, positive=True) for name in "hv"]
-    others = [sp.Dummy(real=True) for _ in range(count - 3)]
-    symbols = (place, *positive, *others)
+    slopes = [sp.Dummy(name, real=True) for name in "lr"] if moment is kink_moment else []
+    symbols = (place, *positive, *slopes)
     return rewrite_for_accuracy(moment(*orders, *symbols).closed_form()), symbols
 
 

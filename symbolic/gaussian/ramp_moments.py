@@ -4,9 +4,6 @@ The envelope of a loss with a kink rises from one slope to the next on a ramp of
 proportional to the step of the envelope. Its averages are differences over h of normal integrals;
 these lose their digits where h is far below the standard deviation, and where the ramp is far
 below the argument, so they stay one node until the form in which they are computed is written.
-
-Each of them may be taken over one side of a second Gaussian alone, that of a label: then normal
-distribution functions become those of two variables, by Owen's T.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from functools import lru_cache
 import sympy as sp
 from sympy.integrals.quadrature import gauss_legendre
 
-from ..expressions.functions import OwenT, normal_cdf
+from ..expressions.functions import normal_cdf
 from .hermite_polynomials import hermite_polynomial
 
 RAMP_DIGITS = 25
@@ -40,9 +37,6 @@ class ramp_moment(sp.Function):
         n ≤ 1 and k ≥ 0.
     a, h, v : Expr
         Where the ramp begins, its width h ≥ 0, and the variance v > 0.
-    c, l : Expr, optional
-        The mean is that of the part with X > -l alone, for a standard normal X: then :math:`S_1(x)
-        = \mathbb{E}\,1_{X > -l}\,\mathrm{relu}(x + cX + \sqrt v\,\eta)`.
 
     Examples
     --------
@@ -53,26 +47,17 @@ class ramp_moment(sp.Function):
     (ramp_moment(0, 0, a, h, v), -ramp_moment(0, 1, a, h, v), ramp_moment(-1, 0, a, h, v)/2)
     """
 
-    nargs = (5, 7)
+    nargs = 5
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
-        n, k, a, h, v, *side = self.args
+        n, k, a, h, v = self.args
         if argindex == 3:
-            return ramp_moment(n - 1, k, a, h, v, *side)
+            return ramp_moment(n - 1, k, a, h, v)
         if argindex == 4:
-            return -ramp_moment(n - 1, k + 1, a, h, v, *side)
+            return -ramp_moment(n - 1, k + 1, a, h, v)
         if argindex == 5:
             # All S solve the heat equation.
-            return ramp_moment(n - 2, k, a, h, v, *side) / 2
-        if side:
-            c, level = side
-            # At the edge X = -l.
-            edge = ramp_moment(n - (argindex == 6), k, a - c * level, h, v)
-            found = normal_density(level) * edge
-            if argindex == 6:
-                return c * ramp_moment(n - 2, k, a, h, v, *side) + found
-            if argindex == 7:
-                return found
+            return ramp_moment(n - 2, k, a, h, v) / 2
         raise sp.core.function.ArgumentIndexError(self, argindex)
 
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
@@ -84,22 +69,20 @@ class ramp_moment(sp.Function):
 
     def closed_form(self) -> sp.Expr:
         """Return the mean by the normal density and distribution function, in three cases."""
-        a, h, v, *side = self.args[2:]
-        if side:
-            v = v + side[0] ** 2
+        a, h, v = self.args[2:]
         narrow, above, below = self.cases()
         wide = sp.Piecewise((above, a > h), (below, True))
         return sp.Piecewise((narrow, h**2 < _NARROW**2 * v), (wide, True))
 
     def cases(self) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         """Return the mean where the ramp is narrow, and where it is not for a > h and a < h."""
-        a, h, v, *side = self.args[2:]
+        a, h, v = self.args[2:]
         n, k = (int(order) for order in self.args[:2])
-        narrow = _narrow_with_side(n, k, a, h, v, *side) if side else sp.Add(
+        narrow = sp.Add(
             *(weight * w**k * _smoothed(n, a - w * h, v) for w, weight in _gauss_rule())
-        )  # fmt: skip
-        above = _polynomial(n, k, a, h, *side) + _difference(n, k, a, h, v, *side, above=True)
-        return narrow, above, _difference(n, k, a, h, v, *side, above=False)
+        )
+        above = _polynomial(n, k, a, h) + _difference(n, k, a, h, v, above=True)
+        return narrow, above, _difference(n, k, a, h, v, above=False)
 
 
 class kink_moment(sp.Function):
@@ -193,15 +176,8 @@ def _on_the_ramp(
     return parabola - sp.Add(*excess)
 
 
-def normal_density(x: sp.Expr) -> sp.Expr:
-    """Return the density of a standard normal variable."""
-    return sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
-
-
-def _smoothed(n: int, x: sp.Expr, v: sp.Expr, *side: sp.Expr) -> sp.Expr:
+def _smoothed(n: int, x: sp.Expr, v: sp.Expr) -> sp.Expr:
     """Return S_n; S_2 is the integral of S_1 from minus infinity."""
-    if side:
-        return smoothed_with_side(n, x, v, *side)
     root = sp.sqrt(v)
     density = sp.exp(-(x**2) / (2 * v)) / (sp.sqrt(2 * sp.pi) * root)
     below = normal_cdf(x / root)
@@ -215,116 +191,25 @@ def _smoothed(n: int, x: sp.Expr, v: sp.Expr, *side: sp.Expr) -> sp.Expr:
     return ((x**2 + v) * below + x * v * density) / 2
 
 
-def smoothed_with_side(n: int, x: sp.Expr, v: sp.Expr, c: sp.Expr, level: sp.Expr) -> sp.Expr:
-    r"""Return S_n of the part with X > -l, of :math:`x + cX + \sqrt v\,\eta`, for n up to 2."""
-    total = v + c**2
-    if n < 0:
-        density = sp.exp(-(x**2) / (2 * total)) / sp.sqrt(2 * sp.pi * total)
-        found = density * normal_cdf((level * total - c * x) / sp.sqrt(v * total))
-        at = sp.Dummy("x", real=True)
-        return found.xreplace({x: at}).diff(at, -1 - n).xreplace({at: x}) if n < -1 else found
-    if n == 0:
-        return _both_positive(level, x, v, c)
-    lower = smoothed_with_side(n - 1, x, v, c, level)
-    lowest = smoothed_with_side(n - 2, x, v, c, level)
-    edge = normal_density(level) * _smoothed(n - 1, x - c * level, v)
-    return (x * lower + total * lowest + c * edge) / n
-
-
-# Where a mean is zero; its powers are no zeros in floats.
-_TINY = sp.Rational(1, 10**120)
-
-
-def opposite_signs(h: sp.Expr, k: sp.Expr, r: sp.Expr, w: sp.Expr) -> sp.Expr:
-    r"""Return P(XY < 0) of Gaussians with means h, k, variances one and covariance r.
-
-    In Owen's T, :math:`2T(h, (k/h - r)/w) + 2T(k, (h/k - r)/w) + 1_{hk<0}` with
-    :math:`w^2 = 1 - r^2`. Ratios and signs are written so that h = 0, and h = k = 0, give the
-    limit, and that reflections show. Where k = 0 but h and r are not, the second term is not zero
-    as it should be.
-    """
-    if k == 0:
-        return sp.Rational(1, 2) + 2 * OwenT(h, -r / w)
-    one_sign = h * k / sp.sqrt((h**2 + _TINY) * (k**2 + _TINY))
-    return (
-        2 * OwenT(h, (k - r * h) * h / (w * (h**2 + _TINY)))
-        + 2 * OwenT(k, (h * k / (k**2 + _TINY) - r) / w)
-        + (1 - one_sign) / 2
-    )
-
-
-def _both_positive(level: sp.Expr, x: sp.Expr, v: sp.Expr, c: sp.Expr) -> sp.Expr:
-    r"""Return the probability of X > -l and :math:`x + cX + \sqrt v\,\eta > 0`.
-
-    With means h and k, correlation r and :math:`g = (k - rh)/w` this is
-
-    .. math::
-        \Phi(h)\Phi(g) + \tfrac12(\Phi(k) - \Phi(g)) + T(g, h/g) - T(k, (h - rk)/(wk))
-
-    where k and g have one sign, so for \|k\| > \|h\|, and the same with h and k exchanged. Of a
-    small probability all terms are small.
-    """
-    total = v + c**2
-    root, w = sp.sqrt(total), sp.sqrt(v / total)
-    h, k, r = level, x / root, c / root
-
-    def by_larger(h: sp.Expr, k: sp.Expr) -> sp.Expr:
-        g = (k - r * h) / w
-        ratios = [top * below / (below**2 + _TINY) for top, below in ((h, g), ((h - r * k) / w, k))]
-        both = normal_cdf(h) * normal_cdf(g) + (normal_cdf(k) - normal_cdf(g)) / 2
-        return both + OwenT(g, ratios[0]) - OwenT(k, ratios[1])
-
-    return sp.Piecewise((by_larger(h, k), k**2 > h**2), (by_larger(k, h), True))
-
-
-def _narrow_with_side(
-    n: int, k: int, a: sp.Expr, h: sp.Expr, v: sp.Expr, *side: sp.Expr
-) -> sp.Expr:
-    """Integrate by parts as far as the density, so that one distribution of two variables stays."""
-    if n < 0:
-        return sp.Add(
-            *(weight * w**k * _smoothed(n, a - w * h, v, *side) for w, weight in _gauss_rule())
-        )
-    known = sp.Add(*(
-        (-h) ** i / (sp.factorial(i) * (k + i + 1)) * _smoothed(n - i, a, v, *side)
-        for i in range(n + 1)
-    ))  # fmt: skip
-    t, w = sp.symbols("t w", real=True)
-    rest = sp.integrate(sp.expand(w**k * (w - t) ** n), (w, t, 1)) / sp.factorial(n)
-    terms = (
-        weight * rest.xreplace({t: at}) * _smoothed(-1, a - at * h, v, *side)
-        for at, weight in _gauss_rule()
-    )
-    return known + (-h) ** (n + 1) * sp.Add(*terms)
-
-
-def _difference(
-    n: int, k: int, a: sp.Expr, h: sp.Expr, v: sp.Expr, *side: sp.Expr, above: bool
-) -> sp.Expr:
+def _difference(n: int, k: int, a: sp.Expr, h: sp.Expr, v: sp.Expr, *, above: bool) -> sp.Expr:
     """Integrate S_n by parts; `above`, the part of it that vanishes at plus infinity."""
 
     def integral(order: int, x: sp.Expr) -> sp.Expr:
         if above and order >= 0:
-            mirrored = (-side[0], side[1]) if side else ()
-            return (-1) ** (order + 1) * _smoothed(order, -x, v, *mirrored)
-        return _smoothed(order, x, v, *side)
+            return (-1) ** (order + 1) * _smoothed(order, -x, v)
+        return _smoothed(order, x, v)
 
     if k == 0:
         return (integral(n + 1, a) - integral(n + 1, a - h)) / h
-    rest = _difference(n + 1, k - 1, a, h, v, *side, above=above)
+    rest = _difference(n + 1, k - 1, a, h, v, above=above)
     return (k * rest - integral(n + 1, a - h)) / h
 
 
-def _polynomial(n: int, k: int, a: sp.Expr, h: sp.Expr, *side: sp.Expr) -> sp.Expr:
+def _polynomial(n: int, k: int, a: sp.Expr, h: sp.Expr) -> sp.Expr:
     """Integrate what S_n tends to far above: 1 and x."""
-    if n < 0:
-        return sp.S.Zero
-    found = a / (k + 1) - h / (k + 2) if n == 1 else sp.Rational(1, k + 1)
-    if not side:
-        return found
-    c, level = side
-    found = found * normal_cdf(level)
-    return found + c * normal_density(level) / (k + 1) if n == 1 else found
+    if n == 1:
+        return a / (k + 1) - h / (k + 2)
+    return sp.Rational(1, k + 1) if n == 0 else sp.S.Zero
 
 
 @lru_cache(maxsize=1)

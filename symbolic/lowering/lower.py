@@ -126,13 +126,11 @@ def lower_to_program(
     )
     if any(isinstance(loop.measure, Line) for loop in program.loops()):
         program = replace(program, tables=(hoisted.node, *functions.values()))
-        places = [*(e.residual for e in hoisted.equations), *hoisted.outputs.values()]
-        # Ramps are long where they are written out.
-        if product is None and not any(e.has(ramp_moment, kink_moment) for e in places):
+        if product is None:
             even = sums_are_even(program, hoisted.node, hoisted.definitions, functions)
         else:
+            places = [*(e.residual for e in hoisted.equations), *hoisted.outputs.values()]
             even = averages_are_even(places, hoisted.node, hoisted.definitions, product)
-        if product is not None:
             cut = product.cut or any(d.has(*BROKEN) for d in hoisted.definitions.values())
             program = replace(program, inner_nodes=product.symbols, cut=cut)
         program = replace(program, even=even)

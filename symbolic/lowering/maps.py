@@ -734,8 +734,7 @@ def _c_file(program: StateProgram, name: str) -> str:
     constants = "".join(f"    memory[{k}] = {v!r};\n" for k, v in program.constants.items())
     fill = (
         "static void fill(double *memory, const double *state, const double *parameters)\n{\n"
-        "    ptrdiff_t i;\n    for (i = 0; i < %d; i++) memory[i] = 0.0;\n"
-        % program.size
+        f"    ptrdiff_t i;\n    for (i = 0; i < {program.size}; i++) memory[i] = 0.0;\n"
         + "".join(f"    memory[{k}] = state[{k}];\n" for k in range(len(program.state)))
         + "".join(
             f"    memory[{len(program.state) + k}] = parameters[{k}];\n"

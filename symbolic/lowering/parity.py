@@ -172,9 +172,9 @@ def averages_are_even(
     places: Iterable[sp.Expr],
     node: sp.Symbol,
     definitions: Mapping[sp.Expr, sp.Expr],
-    product: ProductMeasure | None,
+    product: ProductMeasure,
 ) -> bool:
-    """Tell whether every average, of a grid in all its nodes at once, is provably even.
+    """Tell whether every average on a grid is provably even in all its nodes at once.
 
     The integrands of the equations tell of those of the Jacobian: what is even for all values of
     the unknowns has even derivatives with respect to them.
@@ -186,8 +186,7 @@ def averages_are_even(
     node : Symbol
     definitions : mapping from applied function to Expr
         Tables of the node.
-    product : ProductMeasure or None
-        The grid, if there is one.
+    product : ProductMeasure
     """
     applied: dict[sp.Expr, sp.Expr] = {node: -node}
     for function, definition in definitions.items():
@@ -195,10 +194,10 @@ def averages_are_even(
         if sign is None:
             return False
         applied[function] = sign * function
-    applied |= {x: -x for x in (product.symbols if product else ())}
+    applied |= {x: -x for x in product.symbols}
     # What a table on the grid stands for shows more than the table: P(y) of one label has no
     # parity, but P(y) f(y) + P(-y) f(-y) may have one.
-    meaning = {**product.nodes, **product.definitions} if product else {}
+    meaning = {**product.nodes, **product.definitions}
     # The node of a table is that of the line, whose reflection has been done by its sign.
     marks = {f: sp.Dummy(real=True, nonnegative=f.is_nonnegative) for f in definitions}
     reflection = {marks.get(f, f): value.xreplace(marks) for f, value in applied.items()}

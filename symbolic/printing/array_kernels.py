@@ -8,9 +8,10 @@ computed and one is selected, so loops stay vectorisable.
 
 Sources of coefficients: exp is its Taylor polynomial of degree 13 at \|r\| ≤ log(2)/2, and
 log(1 + t) the series of 2 artanh(t/(2 + t)). erf up to 0.84375: K. C. Ng, s_erf.c and e_asin.c
-(Sun Microsystems, 1993); beyond, Cody's erfcx (:mod:`.scalar_helpers`). sin and cos at \|r\| ≤ π/4, and
-tanh up to 0.625: S. L. Moshier, Cephes Mathematical Library, release 2.8 (2000). Tests compare all
-with mpmath: no error exceeds two units in the last place. sin and tanh of -0 are 0.
+(Sun Microsystems, 1993); beyond, Cody's erfcx (:mod:`.scalar_helpers`). sin and cos at
+\|r\| ≤ π/4, and tanh up to 0.625: S. L. Moshier, Cephes Mathematical Library, release 2.8 (2000).
+Tests compare all with mpmath: no error exceeds two units in the last place. sin and tanh of -0 are
+0.
 """
 
 from __future__ import annotations

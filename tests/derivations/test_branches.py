@@ -251,6 +251,8 @@ def test_lines_of_landau_theory_meet_at_the_tricritical_point():
     assert np.abs(np.concatenate([second.x, unstable.x])).max() < 1e-12
     (turn,) = plane.tricritical_points
     assert abs(turn.x) < 1e-14 and abs(turn.y) < 1e-14 and plane.critical_points == ()
+    (again,) = PhaseDiagram.from_json(plane.to_json()).with_kernel(landau()).tricritical_points
+    assert again.point.system == turn.point.system
 
 
 @pytest.mark.slow
@@ -672,9 +674,8 @@ def test_a_critical_point_to_many_digits():
     system = gs.SaddlePointSystem.from_fixed_point(
         {u: sp.Eq(cubic + (a - 1) * (u - sp.sqrt(2)), 1 - b)}, name="cusp", parameters=(a, b)
     )
-    plane = gs.lower(system).phase_diagram(
-        ("a", 0.2, 1.5), ("b", 0.5, 1.4), bounds={"u": (0, 3)}, cuts=1
-    )
+    kernel = gs.lower(system)
+    plane = kernel.phase_diagram(("a", 0.2, 1.5), ("b", 0.5, 1.4), bounds={"u": (0, 3)}, cuts=1)
     (line,) = plane.of("spinodal")
     discriminant = 4 * (line.x - 1) ** 3 + 27 * (line.y - 1) ** 2
     np.testing.assert_allclose(discriminant, 0, rtol=0, atol=1e-12)
@@ -685,6 +686,14 @@ def test_a_critical_point_to_many_digits():
         for name, exact in (("a", 1), ("b", 1), ("u", mpmath.sqrt(2))):
             found = mpmath.mpf(mpmath.nstr(refined[name], 50))
             assert abs(found - exact) < mpmath.mpf(10) ** -39
+    read = PhaseDiagram.from_json(plane.to_json())
+    with pytest.raises(ParameterError, match=r"from a document, .* with_kernel"):
+        read.critical_points[0].refine()
+    again = read.with_kernel(kernel)
+    assert again == plane
+    assert again.critical_points[0].refine(digits=40).values == refined.values
+    with pytest.raises(ParameterError, match=r"one that giantstep\.lower returns"):
+        read.with_kernel(3)
 
 
 # ------------------------------------------------------------------ models of the literature

@@ -1,4 +1,4 @@
-"""The map of overlaps: reference values, closed forms, networks, published limits, code, refusals."""
+"""The map of overlaps: reference values, closed forms, networks, limits, code, refusals."""
 
 import ctypes
 import importlib.util
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
+from scipy import integrate
 
 import giantstep as gs
 from giantstep import cli
@@ -47,6 +48,8 @@ def of_reference(case, **changes):
 
 
 FIRST = of_reference(REFERENCE[0])
+# Two neurons and one direction: JAX compiles every operation.
+SMALL = of_reference(REFERENCE[2])
 SCALED = "erf(z/sqrt(2))"
 
 
@@ -82,7 +85,7 @@ def test_reference_values(case):
 
 
 def test_meets_the_first_step_of_spiked_random_features():
-    """From unit rows without overlap, and an output of zero: Q_jj = r^2 + c, Q_jl = r^2, M = r g."""
+    """Unit rows without overlap, an output of zero: Q_jj = r^2 + c, Q_jl = r^2, M = r gamma."""
     # Readouts of both signs cancel the output in the gradient of a symmetric pair only on average,
     # so the output is made small instead, at a fixed product of readout and step.
     small = 1e-7
@@ -207,7 +210,8 @@ def test_overlaps_vanish_where_the_staircase_has_no_direction(student, teacher):
     )
     steps = 3
     found = model.trajectory(steps=steps).teacher_overlaps
-    stairs = gs.staircase(teacher, 1, student=student, readout=[sp.Rational(1, 2), -sp.Rational(1, 4)], max_steps=steps)  # fmt: skip
+    readout = [sp.Rational(1, 2), -sp.Rational(1, 4)]
+    stairs = gs.staircase(teacher, 1, student=student, readout=readout, max_steps=steps)
     learned = {step.number: step.after for step in stairs.steps}
     last = sp.zeros(model.directions)
     for step in range(1, steps + 1):
@@ -385,8 +389,8 @@ def loaded(text, name, tmp_path):
 
 @pytest.fixture
 def point():
-    kernel = FIRST.kernel()
-    return kernel, kernel.row(FIRST.start), kernel.given(FIRST.parameters)
+    kernel = SMALL.kernel()
+    return kernel, kernel.row(SMALL.start), kernel.given(SMALL.parameters)
 
 
 def close(found, wanted):
@@ -424,7 +428,7 @@ def test_c_agrees(point, tmp_path):
     values, outputs = np.zeros(len(state)), np.zeros(2)
     pointers = [x.ctypes.data_as(double) for x in (state, parameters, values, outputs)]
     found.steps_values(*pointers)
-    wanted, _ = kernel.values(FIRST.start, **FIRST.parameters)
+    wanted, _ = kernel.values(SMALL.start, **SMALL.parameters)
     assert close(values, wanted)
     record = np.zeros((7, len(state) + 2))
     found.steps_iterate.restype = ctypes.c_ssize_t
@@ -432,15 +436,15 @@ def test_c_agrees(point, tmp_path):
         ctypes.c_ssize_t(7), pointers[0], pointers[1], record.ctypes.data_as(double)
     )
     assert count == 7
-    assert record[6, -2] == pytest.approx(REFERENCE[0]["trajectory"][-1]["error_after"], abs=1e-14)
+    assert record[6, -2] == pytest.approx(REFERENCE[2]["trajectory"][-1]["error_after"], abs=1e-14)
 
 
 def test_jax_differentiates_the_map(point, tmp_path):
     jax = pytest.importorskip("jax")
     kernel, state, parameters = point
     module = loaded(kernel.source("jax"), "map_jax_slopes", tmp_path)
-    found = jax.jacfwd(lambda x: module.values(x, parameters)[0])(state)
-    tangent = kernel.jacobian(FIRST.start, **FIRST.parameters)[:, : len(state)]
+    found = jax.jit(jax.jacfwd(lambda x: module.values(x, parameters)[0]))(state)
+    tangent = kernel.jacobian(SMALL.start, **SMALL.parameters)[:, : len(state)]
     assert np.allclose(found, tangent, rtol=0, atol=1e-13)
 
 
@@ -486,6 +490,26 @@ def test_a_map_of_ones_own():
     ).flow({"m": 1.0}, time=3.0, points=4, h=0.5)
     assert flow.columns["m"] == pytest.approx(0.5 + 0.5 * np.exp(-np.arange(4.0)), abs=1e-8)
     assert flow.at(1.5)[0] == pytest.approx(0.5 + 0.5 * math.exp(-1.5), abs=1e-7)
+
+
+def test_kernels_of_equations_flow_and_tell_when():
+    m, h = sp.symbols("m h", real=True)
+    magnet = gs.lower(
+        gs.SaddlePointSystem.from_fixed_point(
+            {m: sp.tanh(2 * (m + h))}, name="magnet", parameters=(h,)
+        )
+    )
+    found = magnet.flow(time=20, h=0, start={"m": 0.1}, events={"m": 0.5}, points=[0, 5, 20])
+    wanted, _ = integrate.quad(lambda x: 1 / (math.tanh(2 * x) - x), 0.1, 0.5)
+    assert found.attrs["reached_m"] == pytest.approx(wanted, abs=1e-6)
+    assert found.time.values.tolist() == [0, 5, 20]
+    steps = magnet.iterate(h=0, start={"m": 0.1}, events={"m": 0.5}, progress=False)
+    first = int(np.argmax(steps.m.values >= 0.5))
+    assert steps.attrs["reached_m"] == first
+    with pytest.raises(ParameterError, match="quantity"):
+        magnet.iterate(h=0, start={"m": 0.1}, events={"n": 0.5})
+    with pytest.raises(ParameterError, match="increasing times"):
+        magnet.flow(time=1, h=0, points=[0.5, 0.2])
 
 
 def test_stages_compute_what_rows_share_once():

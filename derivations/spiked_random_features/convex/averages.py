@@ -4,9 +4,7 @@ Given κ the prediction without a sample is :math:`\omega = C + p s + \sqrt v\,\
 the teacher is :math:`\gamma\kappa + \rho s`. Three ways to integrate:
 
 - *closed*: for a loss that is quadratic between kinks the integral over η is in closed form, and
-  the one over s remains; with the labels "sign" or "probit" and a loss that does not fall on both
-  sides of a kink, the one over s is in closed form, too: a label is the sign of a Gaussian, and
-  distribution functions become those of two variables;
+  the one over s remains;
 - *field*: for a smooth loss and the labels "sign" or "probit" the label is integrated over first:
   given :math:`\omega = C + \sqrt q\,g` the field is Gaussian again, with mean
   :math:`\gamma\kappa + \rho g p/\sqrt q` and variance :math:`\rho^2 v/q`;
@@ -23,33 +21,22 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ....errors import UnsupportedExpressionError
-from ....symbolic.expressions.functions import normal_cdf
+from ....symbolic.expressions.functions import OwenT, normal_cdf
 from ....symbolic.gaussian.expectation import GaussianExpectation
-from ....symbolic.gaussian.ramp_moments import (
-    kink_moment,
-    normal_density,
-    opposite_signs,
-    ramp_moment,
-)
 from ....symbolic.losses.convex_losses import is_kinked, without_cases
 from ....symbolic.losses.proximal import MoreauEnvelope, Proximal
 from ..physics import Prediction, gamma, kappa, noise, rho
 from .labels import Labels, takes_signs_only
 from .losses import ConvexLoss, x, y
-from .smoothing import (
-    LabelledEnvelope,
-    closed_moments,
-    of_one_label,
-    rectified_moment,
-    smoothed_envelope,
-    smoothed_loss,
-)
+from .smoothing import LabelledEnvelope, closed_moments, smoothed_envelope, smoothed_loss
 
 s, g, eta = sp.symbols("s g eta", real=True)
 _a, _V, _v = sp.Symbol("a", real=True), sp.Symbol("V", positive=True), sp.Symbol("v", positive=True)
 _omega = sp.Symbol("omega", real=True)
 # A table: γκ. Where signs of a mean are taken, nothing should look for a scale in κ.
 _teacher_mean = sp.Function("teacher_mean", real=True)(kappa)
+# Where a mean is zero; with the powers that derivatives have it still is no zero in floats.
+_TINY = sp.Rational(1, 10**120)
 # Added to the variance of a prediction: where a student saturates, variances in the tails underflow
 # and the powers of them in derivatives would be divisions by zero.
 _FLOOR = sp.Rational(1, 10**40)
@@ -143,19 +130,6 @@ class LabelAverages:
         return all(_closed_envelope(term.loss) is not None for term in self.terms)
 
     @cached_property
-    def by_label(self) -> bool:
-        """Whether both integrals are in closed form."""
-        if self.aligned or self.labels.channel not in ("sign", "probit") or not self.closed:
-            return False
-        # Ramps alone: of a kink with slopes of both signs the closed form would lose digits.
-        closed = [_closed_envelope(t.loss) for t in self._both_labels]
-        return all(c.has(ramp_moment) and not c.has(kink_moment, rectified_moment) for c in closed)
-
-    @cached_property
-    def _both_labels(self) -> tuple[_Term, ...]:
-        return self._two_terms(sp.S.One, sp.S.One)
-
-    @cached_property
     def label_function(self) -> sp.Expr:
         """The label, or the probability of +1, as a table where it depends on κ alone."""
         return sp.Function("label", real=True)(kappa)
@@ -226,10 +200,6 @@ class LabelAverages:
         i, j, k = node.orders
         if self.by_field:
             return self._over_field(i, lambda t, w: _envelope(t.loss, j, k, w, self.step))
-        if self.by_label:
-            return self._by_label(
-                i, lambda t: sp.diff(sp.diff(_closed_envelope(t.loss), _a, j), _V, k)
-            )
         if i == 0:
             return self._over_label(lambda t: self._smoothed(t, j, k))
         # Stein's lemma: the derivative by s of the label alone.
@@ -255,31 +225,6 @@ class LabelAverages:
         inner = _envelope(term.loss, j, k, point, self.step).xreplace({y: term.label})
         return power * GaussianExpectation(inner, eta)
 
-    def _by_label(self, i: int, value: Callable[[_Term], sp.Expr]) -> sp.Expr:
-        r"""Sum over labels an average in closed form, with the i-th derivative of their law by s.
-
-        Labels are signs of :math:`\gamma\kappa + \rho s` with noise, a Gaussian of variance
-        :math:`\sigma^2`; given that it is zero a prediction is Gaussian again, and that is what
-        derivatives of the law ask for.
-        """
-        extra = noise if self.labels.has_noise else sp.S.Zero
-        scale = sp.sqrt(rho**2 + extra)
-        covariance = rho * self.covariance / scale
-        left = self.free_variance + self.covariance**2 * extra / scale**2
-        level, at = _teacher_mean / scale, sp.Dummy("l", real=True)
-        total = []
-        for term in self._both_labels:
-            found = value(term)
-            if i == 0:
-                found = of_one_label(found, _a, _v, term.label * covariance, term.label * level)
-                found = found.xreplace({_a: self.mean})
-            else:
-                edge = normal_density(at) * found.xreplace({_a: self.mean - covariance * at})
-                found = term.label * (rho / scale) ** i * edge.diff(at, i - 1)
-                found = found.xreplace({at: level})
-            total.append(closed_moments(found).xreplace({_v: left, _V: self.step}))
-        return sp.Add(*total)
-
     def _over_field(self, i: int, value: Callable[[_Term, sp.Expr], sp.Expr]) -> sp.Expr:
         """Average over g, with the i-th derivative of the law of the label by s."""
         root = sp.sqrt(self.total_variance)
@@ -298,8 +243,6 @@ class LabelAverages:
         """Return the mean loss at ω, that of a fresh sample, before the average over κ."""
         if self.by_field:
             return self._over_field(0, lambda t, w: t.loss.xreplace({x: w}))
-        if self.by_label:
-            return self._by_label(0, lambda t: smoothed_loss(t.loss, x, _a, _v))
 
         def value(term: _Term) -> sp.Expr:
             mean = term.reduced(self.mean + self.covariance * s)
@@ -365,17 +308,29 @@ class LabelAverages:
         return self._over_label(lambda t: normal_cdf(-t.label * mean / root))
 
     def _opposite_signs(self) -> sp.Expr:
-        """Return the probability that a prediction and the field of its label differ in sign.
+        r"""Return P(XY < 0) of two correlated Gaussians, :math:`\Phi(h)+\Phi(k)-2\Phi_2(h, k)`.
 
-        In m = ϑ = 0 and ψ ≠ 0, which is no solution, a term is not zero as it should be.
+        In Owen's T, :math:`2T(h, (k/h - r)/w) + 2T(k, (h/k - r)/w) + 1_{hk<0}` with
+        :math:`w^2 = 1 - r^2`. Ratios and signs are written so that h = 0, and h = k = 0, give the
+        limit, and that reflections show. Where k = 0 for all κ but h and r are not, which needs
+        m = ϑ = 0 and ψ ≠ 0 and is no solution, the second term is not zero as it should be.
         """
         extra = noise if self.labels.has_noise else sp.S.Zero
         q, v, p = self.total_variance, self.free_variance, self.covariance
         scale = sp.sqrt(rho**2 + extra)
+        h = _teacher_mean / scale
+        k = self._mean_tables[0] / sp.sqrt(q)
+        r = rho * p / (scale * sp.sqrt(q))
         # 1 - r² with v = q - p², which is no difference.
         w = sp.sqrt((rho**2 * v + extra * q) / (q * scale**2))
-        r = rho * p / (scale * sp.sqrt(q))
-        return opposite_signs(_teacher_mean / scale, self._mean_tables[0] / sp.sqrt(q), r, w)
+        if k == 0:
+            return sp.Rational(1, 2) + 2 * OwenT(h, -r / w)
+        one_sign = h * k / sp.sqrt((h**2 + _TINY) * (k**2 + _TINY))
+        return (
+            2 * OwenT(h, (k - r * h) * h / (w * (h**2 + _TINY)))
+            + 2 * OwenT(k, (h * k / (k**2 + _TINY) - r) / w)
+            + (1 - one_sign) / 2
+        )
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,7 @@ from typing import Any
 import sympy as sp
 
 from ....symbolic.expressions.functions import normal_cdf, relu
-from ....symbolic.gaussian.ramp_moments import (
-    kink_moment,
-    normal_density,
-    ramp_moment,
-    smoothed_with_side,
-)
+from ....symbolic.gaussian.ramp_moments import kink_moment, ramp_moment
 from ....symbolic.losses.convex_losses import is_kinked, piecewise_linear_proximal, smooth_pieces
 
 
@@ -80,9 +75,7 @@ class LabelledEnvelope(sp.Function):
 class rectified_moment(sp.Function):
     r"""The moment :math:`\mathbb{E}\,\mathrm{relu}(a + \sqrt v\,\eta)^n` with n = 0, 1 or 2.
 
-    Order n = -1 is the density of :math:`a + \sqrt v\,\eta` at zero. With two arguments more, c and
-    l, it is that of the part with X > -l of :math:`a + cX + \sqrt v\,\eta`, which is written out
-    before derivatives are taken.
+    Order n = -1 is the density of :math:`a + \sqrt v\,\eta` at zero.
 
     Examples
     --------
@@ -94,7 +87,7 @@ class rectified_moment(sp.Function):
     a*normal_cdf(a/sqrt(v)) + sqrt(2)*sqrt(v)*exp(-a**2/(2*v))/(2*sqrt(pi))
     """
 
-    nargs = (3, 5)
+    nargs = 3
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         n, a, v = self.args
@@ -113,9 +106,7 @@ class rectified_moment(sp.Function):
 
     def closed_form(self) -> sp.Expr:
         """Return the moment by the normal density and distribution function."""
-        n, a, v, *side = self.args
-        if side:
-            return (2 if n == 2 else 1) * smoothed_with_side(int(n), a, v, *side)
+        n, a, v = self.args
         root = sp.sqrt(v)
         below, density = normal_cdf(a / root), sp.exp(-(a**2) / (2 * v)) / sp.sqrt(2 * sp.pi)
         return {
@@ -244,35 +235,6 @@ def closed_moments(expr: sp.Expr) -> sp.Expr:
         return rectified_moment(*args).closed_form()
 
     return expr.replace(rectified_moment, closed)
-
-
-def of_one_label(
-    expr: sp.Expr, mean: sp.Symbol, variance: sp.Symbol, covariance: sp.Expr, level: sp.Expr
-) -> sp.Expr:
-    r"""Return an average over :math:`a + cX + \sqrt v\,\eta` of the part with X > -l.
-
-    Parameters
-    ----------
-    expr : Expr
-        The same over :math:`a + \sqrt v\,\eta`: a polynomial in a, of degree two at the most, and
-        moments of ramps that begin at 1 or -1 times a, with factors that do not hold a.
-    mean, variance : Symbol
-        a and v.
-    covariance, level : Expr
-        c and l.
-    """
-    moments = {node: sp.Dummy(real=True) for node in expr.atoms(rectified_moment, ramp_moment)}
-    expr = sp.expand(expr.xreplace(moments))
-    total = sp.S.Zero
-    for node, mark in moments.items():
-        slope = node.args[1 if isinstance(node, rectified_moment) else 2].diff(mean)
-        total += expr.coeff(mark) * node.func(*node.args, slope * covariance, level)
-    rest = expr.xreplace(dict.fromkeys(moments.values(), sp.S.Zero))
-    shift = sp.Dummy("X", real=True)
-    below, density = normal_cdf(level), normal_density(level)
-    powers = (below, density, below - level * density)
-    shifted = sp.Poly(rest.xreplace({mean: mean + covariance * shift}), shift)
-    return total + sp.Add(*(factor * powers[k] for (k,), factor in shifted.terms()))
 
 
 def _averaged_polynomial(expr: sp.Expr, mean: sp.Symbol, variance: sp.Symbol) -> sp.Expr:

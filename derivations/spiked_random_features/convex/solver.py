@@ -116,7 +116,7 @@ class ReadoutSolver:
         free = {**self.values, "alignment": 0.0, "orthogonal_alignment": 1.0}
         elsewhere = tuple(np.float64(free[name]) for name in self.kernel.table_parameters)
         steep = Steep(tuple(places), width, elsewhere, inner)
-        return self.arrays.with_steep(steep)
+        return KernelArrays(self.kernel, self._table_values, self.rows.bulk.arrays, steep)
 
     @property
     def _table_values(self) -> list[np.float64]:
@@ -315,7 +315,7 @@ def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
     for level in levels:
         slope = np.abs(np.gradient(level, NODES))
         for k in np.flatnonzero(np.signbit(level[1:]) != np.signbit(level[:-1])):
-            place = _zero_between(level, k)
+            place = _zero_between(level, int(k))
             steepness, spread = (np.interp(place, NODES, table) for table in (slope, deviation))
             if steepness > 0:
                 places.append(float(place))

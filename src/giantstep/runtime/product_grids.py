@@ -136,30 +136,6 @@ def graded_edges(places, width, growth, reach):
     return [place + side * d for place in places for d in distances for side in (-1.0, 1.0)]
 
 
-def crowded_rule(steep, breaks, scale, coarsening, reach, even=False):
-    """Return a rule of the line in panels that grow with the distance from steep places.
-
-    Parameters
-    ----------
-    steep : tuple of (sequence of float, float)
-        Places, and the width on which integrands vary there.
-    breaks : sequence of float
-        Further places at which the line is cut.
-    scale : float
-        Width of integrands elsewhere.
-    coarsening : float
-        What lengths of the first level are multiplied by.
-    reach : float
-    even : bool
-        Half of the line, with doubled weights.
-    """
-    places, width = steep
-    growth = 1.0 + (STEEP_GROWTH - 1.0) * coarsening
-    edges = graded_edges(places, width * coarsening, growth, reach)
-    rule = cut_rule([*breaks, *edges, 0.0], PANEL_LENGTH * scale * coarsening, reach)
-    return halved(*rule) if even else rule
-
-
 def even_rule(step, reach):
     """Return nodes k*step within the reach and their weights, which include the density."""
     n = math.floor(reach / step)
@@ -243,7 +219,11 @@ def grid_rule(
     weights : array (N,)
     """
     if steep is not None:
-        x, w = crowded_rule(steep, outer_breaks, scales[0], coarsening, reach)
+        places, width = steep
+        growth = 1.0 + (STEEP_GROWTH - 1.0) * coarsening
+        edges = graded_edges(places, width * coarsening, growth, reach)
+        length = PANEL_LENGTH * scales[0] * coarsening
+        x, w = cut_rule([*outer_breaks, *edges, 0.0], length, reach)
     elif len(outer_breaks):
         length = PANEL_LENGTH * scales[0] * coarsening
         x, w = cut_rule([*outer_breaks, 0.0], length, reach)
@@ -299,15 +279,10 @@ _MOST_FIRST_NODES = 2**21
 # Up to this part of the width elsewhere uniform steps take fewer nodes than crowded panels.
 _STEEP = 0.25
 # Part of the width of integrands that the first level resolves to many digits.
-SEEN = 0.5
+_SEEN = 0.5
 
 Array = NDArray[np.float64]
 Tabulate = Callable[[Array], dict[str, Array]]
-
-
-def is_crowded(steep, scale):
-    """Tell whether panels that crowd around steep places take fewer nodes than uniform steps."""
-    return steep.width < _STEEP * scale
 
 
 class ProductGrid:
@@ -342,7 +317,7 @@ class ProductGrid:
                 module.outer_scale(node, *(steep.elsewhere if steep and crowded else values))
             )
             finer = steep.inner if steep else math.inf
-            if steep and not (crowded and is_crowded(steep, outer)):
+            if steep and not (crowded and steep.width < _STEEP * outer):
                 steep, outer = None, float(module.outer_scale(node, *values))
             inner = [min(float(x), finer) for x in module.product_scales(node, *values)]
         self._scales = [outer, *inner]
@@ -364,7 +339,7 @@ class ProductGrid:
     @property
     def narrowest(self) -> float:
         """The width in the node of what the rules of the first level see."""
-        return SEEN * self._scales[0] if self._steep is None else self._steep[1]
+        return _SEEN * self._scales[0] if self._steep is None else self._steep[1]
 
     @property
     def finest(self) -> int:
@@ -378,11 +353,9 @@ class ProductGrid:
         if level not in self._rules:
             self._rules[level] = [self._rule(level, back) for back in range(3)]
         # All rules are tabulated at once.
-        points = [
-            np.concatenate(parts) for parts in zip(*(p for p, _ in self._rules[level]), strict=True)
-        ]
-        weights = [w for _, w in self._rules[level]]
-        rows = self._stack(points, np.concatenate(weights), shift)
+        points, weights = zip(*self._rules[level], strict=True)
+        together = [np.concatenate(parts) for parts in zip(*points, strict=True)]
+        rows = self._stack(together, np.concatenate(weights), shift)
         ends = np.cumsum([len(w) for w in weights])[:-1]
         return [np.ascontiguousarray(part) for part in np.split(rows, ends, axis=1)]
 
@@ -424,10 +397,9 @@ class ProductGrid:
         reach = GRID_REACH
         while True:
             x = np.linspace(-reach, reach, 43)
-            tables = self._tables([np.concatenate([d[k] * x for d in directions])
-                                   for k in range(variables)])  # fmt: skip
+            points = [np.concatenate([d[k] * x for d in directions]) for k in range(variables)]
             ends = []
-            for table in tables.values():
+            for table in self._tables(points).values():
                 with np.errstate(divide="ignore", invalid="ignore"):
                     sizes = 2 * np.log(np.abs(table.reshape(len(directions), -1))) - x**2 / 2
                 ends += [max(s[0], s[-1]) - np.max(s) for s in sizes if np.max(s) > -np.inf]
