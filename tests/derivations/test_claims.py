@@ -29,7 +29,7 @@ from giantstep.derivations.claims import (
     verify,
 )
 from giantstep.derivations.giant_steps import claims_equivalence
-from giantstep.derivations.identities import vanishes
+from giantstep.derivations.identities import equal, vanishes
 from giantstep.derivations.one_gradient_step import claims_kernel, claims_large, claims_spike
 from giantstep.derivations.spiked_random_features import (
     claims_bounds,
@@ -464,6 +464,7 @@ def test_the_zero_test_finds_what_does_not_vanish():
     assert not vanishes(zero + fe.average(fe.mu0))
     assert not vanishes(zero + fe.psi)
     assert not vanishes(fe.average(fe.mu1) * fe.average(fe.mu0))
+    assert equal(sp.sin(z) ** 2, 1 - sp.cos(z) ** 2) and not equal(z, -z)
 
 
 def test_a_wrong_equation_is_found(monkeypatch):
