@@ -35,7 +35,7 @@ ORDER = {
 }
 # The lines of work: what all stand on knows none of them.
 LINES = (
-    *("first_gradient", "giant_steps", "nonlinear_spikes", "one_gradient_step"),
+    *("first_gradient", "giant_steps", "multi_index", "nonlinear_spikes", "one_gradient_step"),
     *("overlap_dynamics", "spiked_random_features"),
 )
 # In these rooms no module of ours is imported inside of a function.
@@ -50,7 +50,10 @@ AT_THE_TOP = {
             "first_gradient",
             "giant_steps",
             "mean_field",
+            "multi_index",
+            "nonlinear_spikes",
             "overlap_dynamics",
+            "spiked_random_features",
         )
     ),
 }

@@ -232,14 +232,10 @@ class OneGradientStep(HasSensitivities):
 
     _asked: ClassVar[tuple[str, ...]] = ("ridge",)
 
-    def optimum_bayes(self, *, alpha: float | None = None) -> OptimumBeside:
-        """Return the errors of Bayes, AMP and simple predictors on the samples of step and readout.
-
-        Parameters and errors: :func:`giantstep.derivations.multi_index.optimum.optimum_bayes`.
-        """
-        from ..multi_index.optimum import optimum_bayes
-
-        return optimum_bayes(self, alpha=alpha)
+    optimum_bayes = cast(
+        "Callable[..., OptimumBeside]",
+        given_by("giantstep.derivations.multi_index.optimum", "optimum_bayes"),
+    )
 
     def at(self, **parameters: Any) -> Self:
         """Return this model with other parameters, arguments of the class by name.

@@ -217,6 +217,7 @@ class Trajectory(Result):
                         xytext=(3, -10 - 13 * line), textcoords="offset points",
                         fontsize="small", color=GREY,
                     )  # fmt: skip
+            axes.xaxis.get_major_locator().set_params(integer=True)
             axes.set_xlabel("step")
             axes.set_ylabel("overlap with the teacher")
             axes.legend()

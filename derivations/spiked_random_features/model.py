@@ -667,15 +667,10 @@ class SpikedRandomFeatures(Differentiation):
         given_by(f"{_HERE}.bounds.bounds", "realised_functions"),
     )
 
-    @by_name("alpha", "ridge")
-    def optimum_bayes(self, *, alpha: float) -> OptimumBeside:
-        """Return the errors of Bayes, AMP and simple predictors on the samples of step and readout.
-
-        Parameters and errors: :func:`giantstep.derivations.multi_index.optimum.optimum_bayes`.
-        """
-        from ..multi_index.optimum import optimum_bayes
-
-        return optimum_bayes(self, alpha=alpha)
+    optimum_bayes = cast(
+        "Callable[..., OptimumBeside]",
+        given_by("giantstep.derivations.multi_index.optimum", "optimum_bayes"),
+    )
 
     def learned_bias(
         self,
