@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 Array = NDArray[np.float64]
 # Takes points (N, n + 1); returns residuals (N, n) and Jacobians (N, n, n + 1).
@@ -471,7 +471,7 @@ def zero_between(function: Callable[[float], float]) -> float | None:
     if not np.isfinite(ends).all() or ends[0] * ends[1] > 0:
         return None
     try:
-        return float(brentq(function, 0.0, 1.0, xtol=1e-15, rtol=1e-14, maxiter=200))
+        return float(scipy.optimize.brentq(function, 0.0, 1.0, xtol=1e-15, rtol=1e-14, maxiter=200))
     except ValueError:  # a NaN inside
         return None
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
 
 from ..errors import ConvergenceError
 
@@ -93,9 +93,11 @@ def refined(
         If the minimum is not reached to this tolerance.
     """
     if slope is not None and slope(bracket[0]) < 0 < slope(bracket[1]):
-        place = float(brentq(slope, *bracket, xtol=1e-300, rtol=1e-15))
+        place = float(scipy.optimize.brentq(slope, *bracket, xtol=1e-300, rtol=1e-15))
         return place, function(place)
-    best = minimize_scalar(function, bounds=bracket, method="bounded", options={"xatol": tolerance})
+    best = scipy.optimize.minimize_scalar(
+        function, bounds=bracket, method="bounded", options={"xatol": tolerance}
+    )
     if not best.success:
         raise ConvergenceError(f"{what} was not found: {best.message}", state=best)
     return float(best.x), float(best.fun)

@@ -96,7 +96,7 @@ declare_claim(
     title="From how many samples labels show a direction",
     statement=(
         r"Where $\mathbb E[u\mid y] = 0$, weak recovery begins at $1/\alpha_c = \rho(F)$, "
-        r"$F(M) = \mathbb E[GMG]$, $G = \mathbb E[uu^\top - 1\mid y]$: $\alpha_c = \frac12$ for "
+        r"$F(M) = \mathbb E[GMG]$, $G = \mathbb E[uu^\top - 1\mid y]$: $\alpha_c = 1/2$ for "
         r"$|u|$, $K/2$ for $|u|^2$ of $K$ directions, $\pi^2/4$ for $\mathrm{sign}(u_1u_2)$, "
         r"0.59375 for $u_1u_2$; a committee of two signs specialises at $\alpha = 2.0524$."
     ),

@@ -361,7 +361,7 @@ class OverlapDynamics:
     --------
     >>> model = OverlapDynamics(student="erf", teacher="erf(x1)", readout=[1.0],
     ...                         teacher_overlaps=[[0.1]], step_size=0.5, alpha0=1.0)
-    >>> model.trajectory(steps=6).column("M_1_1")[-1].round(10)
+    >>> round(float(model.trajectory(steps=6).column("M_1_1")[-1]), 10)
     0.8758955709
     """
 

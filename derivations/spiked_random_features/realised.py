@@ -195,6 +195,8 @@ def realised_network(
     ParameterError
         As for :meth:`simulate`.
     """
+    import xarray as xr
+
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
     seed = checked_seed(seed)
     if model.direct_parameters is not None:

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from ...errors import ConvergenceError, ParameterError
 
@@ -238,7 +238,7 @@ def _by_quasi_newton(
     _require_finite(loss, objective(w)[0])
     iterations = 0
     for _ in range(_SMOOTH_RESTARTS):
-        found = minimize(
+        found = scipy.optimize.minimize(
             objective, w, jac=True, method="L-BFGS-B",
             options={"maxcor": 40, "gtol": 0.0, "ftol": 0.0, "maxiter": 5000, "maxfun": 10000},
         )  # fmt: skip
@@ -268,7 +268,7 @@ def _by_multipliers(
     for _ in range(_MULTIPLIER_STEPS):
         envelope = _Envelope(features, labels, loss, ridge, slopes, sharpness)
         scale = float(np.linalg.norm(envelope(w)[1]))
-        found = minimize(
+        found = scipy.optimize.minimize(
             envelope, w, jac=True, hess=envelope.hessian, method="trust-exact",
             options={
                 "gtol": 1e-12 * scale + 1e-300, "maxiter": 500,

@@ -88,4 +88,4 @@ def test_expansions_are_those_of_the_square_loss(huber):
 
 def test_the_spectrum_is_that_of_the_features(huber):
     found, features = (m.spectrum(alpha=1.5, points=60) for m in (huber, huber.features))
-    np.testing.assert_array_equal(found.density, features.density)
+    np.testing.assert_array_equal(found.densities, features.densities)

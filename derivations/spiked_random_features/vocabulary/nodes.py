@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import make_interp_spline
 
 from ....errors import ConvergenceError, ParameterError
 from ....numeric.column_span import ColumnSpan, column_span
@@ -161,7 +161,7 @@ def _tables(module: ModuleType, values: list[float], centre: Array) -> dict[str,
         count = math.ceil((high - low) / (_SPLINE_STEP * width)) + _SPLINE_ORDER + 1
         x = np.linspace(low, high, count)
         splines = {
-            name: make_interp_spline(x, table, k=_SPLINE_ORDER)
+            name: scipy.interpolate.make_interp_spline(x, table, k=_SPLINE_ORDER)
             for name, table in converged_tables(module, given, x).items()
         }
         missed = max(
