@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
-import scipy.linalg
+import scipy
 from numpy.typing import NDArray
 
 from .column_span import ColumnSpan

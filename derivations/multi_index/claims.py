@@ -30,8 +30,8 @@ declare_claim(
     title="Bayes-optimal estimation of one direction",
     statement=(
         r"Of labels of one direction of Gaussian inputs, $n = \alpha d$, the overlap of the "
-        r"posterior mean is the stationary point of $\Phi = \frac{\hat q}2 - \frac12\log(1 + "
-        r"\hat q) - \frac{q\hat q}2 + \alpha\Psi(q)$ with the largest Φ, where $2\Psi' = I$; "
+        r"posterior mean is the stationary point of $\Phi = \frac{\hat q}{2} - \frac{1}{2}\log(1 + "
+        r"\hat q) - \frac{q\hat q}{2} + \alpha\Psi(q)$ with the largest Φ, where $2\Psi' = I$; "
         r"message passing ends at the first one above 0, and $\alpha = «alpha»$ is explicit."
     ),
     source=_BARBIER,

@@ -5,8 +5,8 @@ samples, d → ∞. With the overlap :math:`Q = \lim\mathbb{E}[\hat\Theta\Theta^
 :math:`Z(y;\omega,V) = \mathbb{E}_s P(y\mid\omega + V^{1/2}s)`,
 
 .. math::
-    \Phi &= \tfrac12\operatorname{tr}\hat Q - \tfrac12\log\det(1+\hat Q)
-            - \tfrac12\operatorname{tr}Q\hat Q + \alpha\Psi(Q), \qquad
+    \Phi &= \tfrac{1}{2}\operatorname{tr}\hat Q - \tfrac{1}{2}\log\det(1+\hat Q)
+            - \tfrac{1}{2}\operatorname{tr}Q\hat Q + \alpha\Psi(Q), \qquad
     \Psi = \mathbb{E}_{\omega\sim N(0,Q)}\!\int\!dy\,Z\log Z, \\
     Q &= \hat Q(1+\hat Q)^{-1}, \qquad \hat Q = \alpha I(Q), \qquad
     I = \mathbb{E}\!\int\!dy\,Z\,gg^\top = 2\,\partial\Psi/\partial Q, \qquad
@@ -57,7 +57,7 @@ def free_entropy(average: sp.Expr, overlap: sp.Expr = q, conjugate: sp.Expr = q_
 
 
 def free_entropy_at_overlap(average: sp.Expr) -> sp.Expr:
-    r"""Return :math:`\varphi(q) = \frac q2 + \frac12\log(1-q) + \alpha\Psi(q)`."""
+    r"""Return :math:`\varphi(q) = \frac{q}{2} + \frac{1}{2}\log(1-q) + \alpha\Psi(q)`."""
     return sp.simplify(free_entropy(average).subs(q_hat, q / (1 - q)))
 
 

@@ -17,7 +17,8 @@ are functions of Q, M and a, and the overlaps after the step are, as d → ∞,
 
 .. math:: M' = (1-\omega) M + s A_u, \quad
           Q' = (1-\omega)^2 Q + (1-\omega)\,s\,(A_h + A_h^\top)
-               + s^2\big[(1 - \tfrac1n) A C^{-1} A^\top + \tfrac dn S\big], \quad a' = a + s_2 V .
+               + s^2\big[(1 - \tfrac{1}{n}) A C^{-1} A^\top + \tfrac{d}{n} S\big],
+          \quad a' = a + s_2 V .
 
 :math:`A C^{-1} A^\top` are scalar products of population gradients, because
 :math:`E[\psi x] = B^\top C^{-1} A` with the rows (W; Θ) of B; S d/n is the squared length that the

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 import threadpoolctl
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from ...errors import ParameterError
 from ..arguments import real_array
@@ -83,7 +83,7 @@ def bulk_overlaps(rows: object, spike: object, teacher: object) -> dict[str, Arr
 def _overlaps(along: Array, across: Array, direction: Array) -> dict[str, Array]:
     """Return the law of bulk rows along the spike, (p,), and across it, (p, d)."""
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
-        values, vectors = eigh(across @ across.T)
+        values, vectors = scipy.linalg.eigh(across @ across.T)
         pair = np.stack([along, across @ direction])
         first, second = math.sqrt(across.shape[1]) * (pair @ vectors)
     # A Gram matrix has no negative eigenvalue; rounding may say so.

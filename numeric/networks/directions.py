@@ -13,8 +13,8 @@ import itertools
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import subspace_angles
 
 from ...errors import ParameterError
 from .layer import FirstLayer, SpikedRows
@@ -161,7 +161,7 @@ def subspace(trained: TrainedNetwork) -> dict[str, Array]:
     _, lengths, found = np.linalg.svd(rows, full_matrices=False)
     kept = found[: len(teachers)][lengths[: len(teachers)] > RANK_TOLERANCE * lengths[0]]
     angles = np.full(len(teachers), math.pi / 2)
-    angles[: len(kept)] = np.sort(subspace_angles(kept.T, teachers.T))
+    angles[: len(kept)] = np.sort(scipy.linalg.subspace_angles(kept.T, teachers.T))
     share = (np.linalg.norm(rows @ teachers.T) / total) ** 2
     return {"relevant_share": np.asarray(share), "principal_angles": angles}
 

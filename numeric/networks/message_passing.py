@@ -4,9 +4,9 @@ Both see the samples of the readout. Generalised AMP with a normal prior (Rangan
 iterates, for inputs X with rows of length √d and a teacher of length one,
 
 .. math:: \omega = X\hat\theta - V g_{t-1}, \quad g = g(y;\omega,V), \quad
-          \Lambda = -\tfrac1d\sum\partial_\omega g, \quad
+          \Lambda = -\tfrac{1}{d}\sum\partial_\omega g, \quad
           \hat\theta = \frac{\Lambda\hat\theta + X^\top g/d}{1+\Lambda}, \quad
-          V = \frac1{1+\Lambda} .
+          V = \frac{1}{1+\Lambda} .
 
 The output function comes as a function; what is measured after each iteration is the squared cosine
 with the teacher.

@@ -19,9 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
-from scipy.linalg import lapack
 
 from ...errors import ConvergenceError, ParameterError
 
@@ -225,7 +224,7 @@ class _Task:
             factor = _cholesky(work, penalty)
             if factor is None:
                 return False
-            solution = lapack.dpotrs(factor, wanted, lower=1)[0]
+            solution = scipy.linalg.lapack.dpotrs(factor, wanted, lower=1)[0]
             self.fit.coefficients[:, column, k] = solution
             self.fit.penalties[column, k] = penalty
             if self.intercept:
@@ -272,13 +271,13 @@ class _Task:
                 for column, n in enumerate(sizes):
                     self.spectral(n, column)
                 return
-            forward = lapack.dtrtrs(factor, labels, lower=1)[0]
+            forward = scipy.linalg.lapack.dtrtrs(factor, labels, lower=1)[0]
             # Zeros below row n stay zeros in the back substitution with the transposed factor, so
             # the leading n x n system is solved without cutting it out.
             padded = np.zeros((len(labels), len(sizes)), order="F")
             for column, n in enumerate(sizes):
                 padded[:n, column] = forward[:n]
-            dual = lapack.dtrtrs(factor, padded, lower=1, trans=1, overwrite_b=1)[0]
+            dual = scipy.linalg.lapack.dtrtrs(factor, padded, lower=1, trans=1, overwrite_b=1)[0]
             columns = range(len(sizes))
             self.fit.coefficients[:, columns, k] = features.T @ dual
             self.fit.penalties[columns, k] = penalty
@@ -296,8 +295,10 @@ class _Task:
             mean, level = features.mean(axis=0), float(labels.mean())
             features, labels = features - mean, labels - level
         try:
-            left, values, right = linalg.svd(features, full_matrices=False, check_finite=False)
-        except linalg.LinAlgError as error:
+            left, values, right = scipy.linalg.svd(
+                features, full_matrices=False, check_finite=False
+            )
+        except np.linalg.LinAlgError as error:
             raise ConvergenceError(
                 f"the singular values of {n} by {self.samples.width} features do not converge",
                 state={}, residual=math.nan,
@@ -330,5 +331,5 @@ class _Task:
 def _cholesky(symmetric: Array, ridge: float) -> Array | None:
     """Lower Cholesky factor of symmetric + ridge, in its memory; None if there is none."""
     symmetric.reshape(-1)[:: len(symmetric) + 1] += ridge
-    factor, status = lapack.dpotrf(symmetric.T, lower=1, overwrite_a=1, clean=0)
+    factor, status = scipy.linalg.lapack.dpotrf(symmetric.T, lower=1, overwrite_a=1, clean=0)
     return factor if status == 0 else None

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import eigh, eigvalsh
 
 from ...errors import ParameterError
 from .readout import GaussianFeatures, RidgeReadout, TrainedNetwork
@@ -49,7 +49,7 @@ def singular_spectrum(matrix: Array) -> tuple[Array, Array, Array]:
     gram = _smaller_gram(matrix)
     last = len(gram) - 1
     values = scale * np.sqrt(_gram_eigenvalues(gram)[::-1])
-    _, vectors = eigh(gram, subset_by_index=(last, last), overwrite_a=True)
+    _, vectors = scipy.linalg.eigh(gram, subset_by_index=(last, last), overwrite_a=True)
     near = vectors[:, 0]
     far = matrix.T @ near if wide else matrix @ near
     norm = np.linalg.norm(far)
@@ -160,4 +160,4 @@ def _smaller_gram(matrix: Array) -> Array:
 
 def _gram_eigenvalues(gram: Array) -> Array:
     """Eigenvalues, ascending: a Gram matrix has no negative one, but rounding may say so."""
-    return np.maximum(eigvalsh(gram), 0.0)
+    return np.maximum(scipy.linalg.eigvalsh(gram), 0.0)
