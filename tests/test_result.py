@@ -89,6 +89,7 @@ MADE = {
     "DegreeSpikes": lambda: STEP.at_width(600).spikes(),
     "Trajectory": lambda: OVERLAPS.trajectory(steps=2),
     "EarlyGrowth": lambda: OVERLAPS.early_growth(dimension=100),
+    "SecondStep": lambda: OVERLAPS.second_step(),
     "WeightSpike": lambda: STEP.weight_spike(),
     "WeightSpike, digits": lambda: STEP.weight_spike(digits=30),
     "WeightSpike, none": lambda: replace(STEP, student="z**3 - 3*z").weight_spike(),

@@ -27,6 +27,7 @@ from ...numeric.arguments import (
     whole_number,
 )
 from ...numeric.cache import FileCache
+from ...numeric.nested_grids import nested_grid
 from ...numeric.networks.readout import TrainedNetwork
 from ...numeric.networks.sizes import sample_count
 from ...pages import Block, Table
@@ -35,13 +36,14 @@ from ...symbolic.expressions.activations import activation, z
 from ...symbolic.expressions.regularity import require_square_integrable
 from ...symbolic.gaussian.hermite_polynomials import hermite_polynomial
 from ...symbolic.leaps.staircase import staircase
+from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets.target import Target, target as read_target
 from ..derived import derived
 from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
 from ..json_text import from_json, to_json
 from ..kernels.maps import FixedPoint, StateKernel, StateTexts, crossing
 from ..networks import Network, SimulatedNetworks, simulate
-from .physics import Factor
+from .physics import Factor, reused_batch, sampling, step_size
 from .quadrature import Quadrature, state_matrices
 from .system import OverlapSystem
 
@@ -54,6 +56,11 @@ MOST = 6
 """Neurons and directions."""
 LEARNED = 0.5
 """A direction is learned when a neuron's cosine with it reaches this."""
+
+MOST_REUSED = 4
+"""Fields of a sample that two steps see."""
+# Nodes on each line, by the number of fields.
+_REUSED_NODES = {3: 101, 4: 41}
 
 _MODEL = "OverlapDynamics"
 _COLOURS = (BLUE, VERMILLION, GREEN, "#CC79A7", "#E69F00", "#56B4E9")
@@ -283,6 +290,39 @@ class EarlyGrowth(Result):
     def rests_on(self) -> str:
         """What the numbers rest on."""
         return "Exact derivatives of closed averages; their eigenvalues in floating point."
+
+
+@dataclass(frozen=True, repr=False)
+class SecondStep(Result):
+    """Overlaps with the teacher after two steps, of which the second has the same batch or another.
+
+    Attributes
+    ----------
+    same, fresh : tuple of float
+        M after the second step on the batch of the first one, and on a new one, row by row.
+    first : tuple of float
+        M after the first step.
+    quadrature_error : float
+        Distance of two grids, of :attr:`same`.
+    neurons, directions : int
+    """
+
+    _document = "second step"
+
+    same: tuple[float, ...] = field(metadata=quantity("same batch", "M''", significant=8))
+    fresh: tuple[float, ...] = field(metadata=quantity("fresh batch", significant=8))
+    first: tuple[float, ...] = field(metadata=quantity("after the first step", significant=8))
+    quadrature_error: float = field(metadata=quantity("error of averages"))
+    neurons: int
+    directions: int
+
+    @property
+    def rests_on(self) -> str:
+        """What the numbers rest on."""
+        return (
+            "Averages for d → ∞ over the fields of a sample that both steps see (derived here), by "
+            "quadrature with an estimated error; networks deviate by O(d^(-1/2))."
+        )
 
 
 @dataclass(frozen=True)
@@ -672,6 +712,89 @@ class OverlapDynamics:
             return {}
         return _staircase_steps(self.student, self.teacher, self.readout, max(1, math.ceil(steps)))
 
+    def second_step(self) -> SecondStep:
+        r"""Return the overlaps after two steps on one batch, beside those on two batches.
+
+        A sample that was in the first step has the field :math:`h' = g + s\psi d/n` in the second
+        one: its own label is in the network already, so that directions which a fresh batch does
+        not show at first order are learned from it
+        (:class:`~giantstep.derivations.overlap_dynamics.physics.ReusedBatch`). ``simulate(steps=2,
+        fresh=False)`` trains such networks.
+
+        Returns
+        -------
+        SecondStep
+
+        Raises
+        ------
+        ParameterError
+            If the student has kinks, or more fields than a grid can hold: 2p + K, and one more
+            where labels are noisy, are at most 4.
+        """
+        p, k = self.neurons, self.directions
+        noisy = self.noise_variance > 0
+        count = 2 * p + k + noisy
+        if activation(self.student).kinks:
+            raise ParameterError(
+                f"student must be smooth for a batch that is used again, {self.student!r} has kinks"
+            )
+        if count > MOST_REUSED:
+            raise ParameterError(
+                f"a sample that two steps see has {count} fields (twice {p} neurons, {k} directions"
+                f"{', noise of the label' if noisy else ''}), of which at most {MOST_REUSED} are "
+                "integrated; simulate(steps=2, fresh=False) has no such limit"
+            )
+        fresh = self.trajectory(steps=2, progress=False)
+        physics = reused_batch(activation(self.student), self.system.terms, p, k)
+        names = self.system.state
+        (start, _), (middle, later) = (
+            state_matrices(self.system, np.array([fresh.column(name)[step] for name in names]))
+            for step in (0, 1)
+        )
+        values = {
+            **dict(zip(physics.readout, self.readout, strict=True)),
+            **dict(zip(physics.later, later.tolist(), strict=True)),
+            step_size: self.step_size,
+            sampling: self.sampling,
+        }
+        fields = (*physics.before, *physics.between, *physics.directions, physics.disturbance)
+        arguments = (*fields, *values)
+        first, second = (
+            [compiled(e, arguments, "numpy") for e in kind]
+            for kind in (physics.first, physics.second)
+        )
+
+        def average(nodes: int) -> Array:
+            covariance = np.zeros((2 * p + k + 1, 2 * p + k + 1))
+            h, g, u = slice(p), slice(p, 2 * p), slice(2 * p, 2 * p + k)
+            covariance[h, h], covariance[g, g] = start[:p, :p], middle[:p, :p]
+            covariance[h, u], covariance[g, u] = start[:p, p:], middle[:p, p:]
+            covariance[u, u] = np.eye(k)
+            covariance[-1, -1] = self.noise_variance
+            covariance = np.triu(covariance) + np.triu(covariance, 1).T
+            # Fields before the step alone give what ties g to h.
+            grid = _smooth_grid(np.delete(np.delete(covariance, g, 0), g, 1), nodes)
+            points = [*grid[:p], *[np.zeros_like(grid[0])] * p, *grid[p:-1]]
+            pushed = np.array([[np.sum(grid[-1] * f(*points, *values.values()) * grid[j])
+                                for j in range(p)] for f in first])  # fmt: skip
+            tied = (1 - self.weight_decay) * start[:p, :p] + self.step_size * pushed.T
+            covariance[h, g], covariance[g, h] = tied, tied.T
+            grid = _smooth_grid(covariance, nodes)
+            pushed = np.array([[np.sum(grid[-1] * f(*grid[:-1], *values.values()) * grid[2 * p + j])
+                                for j in range(k)] for f in second])  # fmt: skip
+            return (1 - self.weight_decay) * middle[:p, p:] + self.step_size * pushed
+
+        nodes = _REUSED_NODES[count]
+        fine, coarse = average(nodes), average(round(0.8 * nodes))
+        return SecondStep(
+            same=tuple(fine.ravel().tolist()),
+            fresh=tuple(fresh.teacher_overlaps[2].ravel().tolist()),
+            first=tuple(fresh.teacher_overlaps[1].ravel().tolist()),
+            quadrature_error=float(np.max(np.abs(fine - coarse))),
+            neurons=p,
+            directions=k,
+        )
+
     # ------------------------------------------------------------------ the start, and rest
 
     def growth_matrix(self) -> sp.Matrix:
@@ -879,6 +1002,10 @@ class OverlapDynamics:
 
 
 # ---------------------------------------------------------------------- parts
+
+
+def _smooth_grid(covariance: Array, nodes: int) -> Array:
+    return nested_grid(covariance, [()] * len(covariance), nodes)
 
 
 def _rows(matrix: Array) -> tuple[tuple[float, ...], ...]:

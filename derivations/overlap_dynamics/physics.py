@@ -247,3 +247,76 @@ def closed_average(
             "closed form"
         )
     return found
+
+
+# ---------------------------------------------------------------------- a batch that is used again
+
+
+@dataclass(frozen=True)
+class ReusedBatch:
+    r"""Two steps on one batch, as averages over the fields of one of its samples.
+
+    The first step moves :math:`w_j` along every sample that it has seen. In the second step the
+    field of such a sample is therefore
+
+    .. math:: h'_j = g_j + s\,\kappa\,\psi_j, \qquad \kappa = d/n,
+
+    where :math:`g_j` is the field of the row that all other samples have made: (h, g, u) are
+    Gaussian, g has the covariances Q' and M' of the map, and
+    :math:`E[g_j h_l] = (1-\omega)Q_{jl} + s E[\psi_j h_l]`. The label is the same, with its noise.
+    Then :math:`M'' = (1-\omega)M' + s E[\psi'_j u_k]`, ψ' at h'. What a fresh batch hides at first
+    order ψ' shows as long as a function of the label does: directions of a larger information
+    exponent are learned in the second step.
+
+    Attributes
+    ----------
+    before, between, directions : tuple of Symbol
+        Fields h, g and u.
+    disturbance : Symbol
+        Noise of the label.
+    readout, later : tuple of Symbol
+        Second layers in the first and in the second step.
+    first, second : tuple of Expr
+        ψ and ψ' of every neuron.
+    """
+
+    before: tuple[sp.Symbol, ...]
+    between: tuple[sp.Symbol, ...]
+    directions: tuple[sp.Symbol, ...]
+    disturbance: sp.Symbol
+    readout: tuple[sp.Symbol, ...]
+    later: tuple[sp.Symbol, ...]
+    first: tuple[sp.Expr, ...]
+    second: tuple[sp.Expr, ...]
+
+
+def reused_batch(
+    student: Activation, terms: Sequence[tuple[Factor, float]], neurons: int, directions: int
+) -> ReusedBatch:
+    """Return ψ of the first and of the second step on one batch.
+
+    Parameters
+    ----------
+    student : Activation
+    terms : sequence of (Factor, float)
+        Of the teacher; fields are numbers of its directions.
+    neurons, directions : int
+    """
+    h, g, a, b = (sp.symbols(f"{letter}0:{neurons}", cls=sp.Dummy, real=True) for letter in "hgab")
+    u = sp.symbols(f"u0:{directions}", cls=sp.Dummy, real=True)
+    xi = sp.Dummy("xi", real=True)
+    label = xi + sum(
+        c * f.function.xreplace(dict(zip(f.variables, (u[k] for k in f.fields), strict=True)))
+        for f, c in terms
+    )
+
+    def gradients(at: Sequence[sp.Expr], weights: Sequence[sp.Symbol]) -> tuple[sp.Expr, ...]:
+        outputs = (w * student.expr.xreplace({z: x}) for w, x in zip(weights, at, strict=True))
+        rest = label - sp.Add(*outputs)
+        return tuple(
+            w * student.derivative.xreplace({z: x}) * rest for w, x in zip(weights, at, strict=True)
+        )
+
+    first = gradients(h, a)
+    moved = [x + step_size * sampling * p for x, p in zip(g, first, strict=True)]
+    return ReusedBatch(h, g, u, xi, a, b, first, gradients(moved, b))

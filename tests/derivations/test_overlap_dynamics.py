@@ -529,6 +529,30 @@ def test_stages_compute_what_rows_share_once():
 # ---------------------------------------------------------------------- results, refusals
 
 
+def test_a_batch_that_is_used_again_shows_a_cubic():
+    model = gs.OverlapDynamics(
+        student="erf", teacher="He(3, x1)/3", readout=[1.0], step_size=2.0, alpha0=2.0
+    )
+    step = model.second_step()
+    # By a rule of Gauss with 60 nodes on each of three lines -0.15209, with 40 -0.1518.
+    assert step.same == pytest.approx([-0.15216814], abs=3e-8)
+    assert step.quadrature_error < 1e-8
+    assert step.fresh == pytest.approx([0], abs=1e-15)
+    np.testing.assert_allclose(step.first, model.trajectory(steps=1).column("M_1_1")[1], atol=1e-15)
+    # Averages of samples that are many: the disturbance of one by itself is gone.
+    many = model.at(alpha0=1e9, teacher_overlaps=[[0.3]]).second_step()
+    assert many.same == pytest.approx(many.fresh, abs=1e-7)
+
+
+def test_batches_that_are_used_again_are_refused_where_nothing_integrates_them():
+    with pytest.raises(ParameterError, match=r"student must be smooth.*'relu' has kinks"):
+        gs.OverlapDynamics(student="relu", teacher="x1", alpha0=2.0).second_step()
+    with pytest.raises(ParameterError, match=r"5 fields \(twice 2 neurons, 1 directions\)"):
+        gs.OverlapDynamics(
+            student="erf", teacher="x1", readout=[1.0, 0.5], alpha0=2.0
+        ).second_step()
+
+
 def test_a_trajectory_is_written_and_drawn(tmp_path):
     found = FIRST.trajectory(steps=6)
     assert Trajectory.from_json(found.to_json()) == found
