@@ -241,7 +241,9 @@ declare_claim(
     status=Status.DERIVED_HERE,
 )
 
-_CUBIC = {"student": "erf", "teacher": "He(3, x1)/3", "readout": [1.0], "step_size": 2.0}
+_CUBIC = OverlapDynamics(
+    student="erf", teacher="He(3, x1)/3", readout=[1.0], step_size=2.0, alpha0=2.0
+)
 
 
 @evidence("overlap-reused-batch", "quadrature", "many samples, and a cubic that fresh ones hide")
@@ -252,7 +254,7 @@ def large_batches() -> Finding:
         teacher_overlaps=[[0.2]],
     ).second_step()  # fmt: skip
     gap = abs(wide.same[0] - wide.fresh[0])
-    cubic = OverlapDynamics(alpha0=2.0, **_CUBIC).second_step()
+    cubic = _CUBIC.second_step()
     passed = gap < 1e-7 and abs(cubic.fresh[0]) < 1e-12 and abs(cubic.same[0] + 0.152168) < 1e-6
     return Finding(
         passed,
@@ -267,7 +269,7 @@ def reused_networks(*, progress: bool = False) -> Finding:
     """Networks that take two steps on one batch."""
     scores = []
     for model in (
-        OverlapDynamics(alpha0=2.0, **_CUBIC),
+        _CUBIC,
         OverlapDynamics(
             student="erf", teacher="He(3, x1)/3 + x2/2", readout=[1.0], step_size=1.0,
             alpha0=2.0, weight_decay=0.1, second_layer_step=0.2,
