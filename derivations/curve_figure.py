@@ -249,7 +249,7 @@ def _draw_bound(axes: Any, attributes: dict[str, Any], drawn: list[Any]) -> None
 
 
 def draw_lines_beside(axes: Any, over: Sequence[float], lines: Mapping[str, Any]) -> None:
-    """Draw further lines in a figure of a curve, dash-dotted, and renew its legend.
+    """Draw further lines in a figure of a curve, and renew its legend.
 
     Parameters
     ----------
@@ -258,10 +258,15 @@ def draw_lines_beside(axes: Any, over: Sequence[float], lines: Mapping[str, Any]
     lines : mapping from str to sequence of float
         By what the legend says; values that are not positive are left out of a logarithmic axis.
     """
-    for (name, values), colour in zip(lines.items(), (GREEN, GREY, VERMILLION), strict=False):
-        axes.plot(over, values, color=colour, linestyle="-.", linewidth=1.3, zorder=2, label=name)
-    handles, labels = axes.get_legend_handles_labels()
-    axes.legend(handles, labels, frameon=True, framealpha=0.9, edgecolor="none", loc="best")
+    # The second one is often the first: drawn in dots, it covers nothing.
+    styles = ((GREEN, "-"), (GREY, ":"), (VERMILLION, "-."))
+    with styled():
+        for (name, values), (colour, style) in zip(lines.items(), styles, strict=False):
+            axes.plot(
+                over, values, color=colour, linestyle=style, linewidth=1.3, zorder=2, label=name
+            )
+        handles, labels = axes.get_legend_handles_labels()
+        axes.legend(handles, labels, frameon=True, framealpha=0.9, edgecolor="none", loc="best")
 
 
 def _finish(

@@ -252,7 +252,7 @@ def test_lines_of_landau_theory_meet_at_the_tricritical_point():
     (turn,) = plane.tricritical_points
     assert abs(turn.x) < 1e-14 and abs(turn.y) < 1e-14 and plane.critical_points == ()
     (again,) = PhaseDiagram.from_json(plane.to_json()).with_kernel(landau()).tricritical_points
-    assert again.point.system == turn.point.system
+    assert again.point.system.equations == turn.point.system.equations
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from giantstep.derivations.spiked_random_features.vocabulary.kernel import (
     first_values,
     letter_values,
 )
-from giantstep.errors import ParameterError
+from giantstep.errors import CertificationError, ParameterError
 
 
 def letters(student, teacher, strengths, **options):
@@ -126,7 +126,9 @@ def test_certificates_of_three_letters(student):
 
 def test_certificates_that_letters_do_not_have():
     after_step = gs.VocabularyFeatures("tanh", "sin", [1, -0.5], [0.5, 0.5], step_size=3, alpha0=8)
-    with pytest.raises(ParameterError, match="certify: letters after a step are known as floats"):
+    with pytest.raises(
+        CertificationError, match=r"letters after a step .* they are known as floats"
+    ):
         after_step.solve(alpha=2, ridge=0.1, certify=True)
     many = letters("tanh", "sin", [1.0, 0.5, -0.5, -1.0])
     with pytest.raises(ParameterError, match="at most 3 letters"):

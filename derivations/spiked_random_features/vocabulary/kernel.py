@@ -21,6 +21,7 @@ from ....symbolic.exact.enclosures import Enclosure
 from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.printing.compiled import compiled
 from ....symbolic.systems.saddle_point import SaddlePointSystem, complement
+from ...certificates.certificate import refuse_certificate
 from ...kernels.certified import enclosed_parameter
 from ...kernels.code import deriving
 from ...kernels.kernel import Kernel
@@ -157,8 +158,16 @@ def require_direct_letters(model: VocabularyFeatures, what: str = "digits") -> N
     Raises
     ------
     ParameterError
+    CertificationError
+        If a certificate is what is wanted.
     """
     if model.direct_parameters is None:
+        refuse_certificate(
+            what == "certify",
+            "letters after a step",
+            "they are known as floats; give their spike strengths and bulk variances by "
+            "VocabularyFeatures.from_parameters",
+        )
         raise ParameterError(
             f"{what}: letters after a step are known as floats; give their spike strengths and "
             f"bulk variances by VocabularyFeatures.from_parameters, or leave {what} out"
@@ -254,10 +263,9 @@ def kernel_solution(
     Raises
     ------
     ParameterError
-        If digits or a certificate are asked for of letters that follow from a step or a law, or
-        there is no kernel.
+        If digits are asked for of letters that follow from a step or a law, or there is no kernel.
     CertificationError
-        If a certificate is wanted and the proof does not succeed.
+        If a certificate is wanted of such letters, or the proof does not succeed.
     """
     if certify or digits is not None:
         require_direct_letters(model, "digits" if digits is not None else "certify")
