@@ -498,7 +498,7 @@ def test_a_readout_is_used_from_files_and_other_processes(tmp_path):
     assert found.test_spread == found.metrics["test_spread"]
     copies = pickle.loads(pickle.dumps((readout, found)))
     assert copies == (readout, found)
-    assert f"<td>{found.test_error:.8f}" in found._repr_html_()
+    assert f"<td>{found.test_error:.12g}" in found._repr_html_()
     curve = readout.curve(alpha=[1.0, 2.0], ridge=0.1).to_dataset()
     curve.to_netcdf(tmp_path / "curve.nc")
     assert float(curve.test_error[1]) == pytest.approx(found.test_error, rel=1e-12)
