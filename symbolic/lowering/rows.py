@@ -214,9 +214,12 @@ class _Rows:
             "last = 0.0",
             "gain = 1e-300",
         ]
+        # What vanishes with an unknown, up to the rounding of it, is not off by its own size.
+        may_vanish = any(_plain_unknowns(newton) for newton in self.newtons)
+        least = "state[2]" if may_vanish else "1e-300"
         for k, size in self.measured():
             lines += [
-                f"scale = 1.0 / ({size} + 1e-300)",
+                f"scale = 1.0 / ({size} + {least})",
                 f"step = abs(x[{k}] - y[{k}]) * scale",
                 # Negated, because no comparison with NaN holds; max would drop it.
                 "if not step < inf:",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,11 @@ _LOSSES = ["hinge", "logistic", "absolute", "huber(0.5)", "quantile(0.3)"]
 def sets():
     spec = importlib.util.spec_from_file_location("convex_readout_sets", _BENCHMARK)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        # Dataclasses look their module up.
+        patch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+        yield module
 
 
 @pytest.mark.slow
@@ -65,9 +69,7 @@ def test_the_error_of_one_loss_is_not_understated(huber, alpha, ridge):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("ridge", "known"), [(1e3, 0.143538719894), (3e4, 0.143565372684), (1e6, 0.143566265)]
-)
+@pytest.mark.parametrize(("ridge", "known"), [(1e3, 0.143538719894), (3e4, 0.143565372684)])
 def test_a_hinge_is_solved_at_large_penalties(ridge, known):
     """Predictions are next to certain there, and the average of a step is steep."""
     features = gs.SpikedRandomFeatures.from_parameters(
