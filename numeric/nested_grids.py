@@ -7,12 +7,13 @@ between cuts integrands are smooth. Holds no formula.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..runtime.quadrature import legendre_panels, normal_density, trapezoidal_rule
 
 Array = NDArray[np.float64]
 
@@ -85,17 +86,11 @@ def nested_grid(covariance: Array, kinks: Sequence[Sequence[float]], nodes: int)
 
 def _cut_line(cuts: Sequence[Array], nodes: int) -> tuple[Array, Array]:
     """Rules for many lines at once, each cut at points of its own."""
-    rule, weight = np.polynomial.legendre.leggauss(nodes)
-    ends = [np.full_like(cuts[0], -REACH)]
-    ends += [np.clip(cut, -REACH, REACH) for cut in cuts]
+    ends = [np.full_like(cuts[0], -REACH), *(np.clip(cut, -REACH, REACH) for cut in cuts)]
     ends.append(np.full_like(cuts[0], REACH))
-    lines, shares = [], []
-    for low, high in itertools.pairwise(ends):
-        half = (high - low) / 2
-        points = (high + low) / 2 + half * rule[:, None]
-        lines.append(points)
-        shares.append(half * weight[:, None] * np.exp(-(points**2) / 2) / np.sqrt(2 * np.pi))
-    return np.concatenate(lines), np.concatenate(shares)
+    points, weights = legendre_panels(np.stack(ends, axis=-1), nodes)
+    lines = points.reshape(len(points), -1).T
+    return lines, weights.reshape(len(points), -1).T * normal_density(lines)
 
 
 @lru_cache(maxsize=32)
@@ -104,6 +99,5 @@ def _trapezoids(nodes: int) -> tuple[Array, Array]:
 
     Rules of Gauss know polynomials; these here hold exponentials of squares.
     """
-    rule = np.linspace(-_REACH_SMOOTH, _REACH_SMOOTH, nodes)
-    weight = np.exp(-(rule**2) / 2)
+    rule, weight = trapezoidal_rule(2 * _REACH_SMOOTH / (nodes - 1), _REACH_SMOOTH)
     return rule, weight / weight.sum()

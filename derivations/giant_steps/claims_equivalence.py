@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...ball_library import require_flint
 from ...runtime.precision import local_context
+from ...runtime.quadrature import gauss_hermite_rule
 from ...symbolic.expressions.activations import Activation, activation, z as variable
 from ...symbolic.expressions.functions import OwenT
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
@@ -370,7 +371,7 @@ def _off_diagonal(sigma: Activation, m: Array, rho: Array, outside: Array, order
     """The series of Ψ_ij to an order, by Gauss–Hermite quadrature of b_k in double precision."""
     normal = outside / rho[:, None]
     correlations = normal @ normal.T
-    nodes, weights = np.polynomial.hermite_e.hermegauss(200)
+    nodes, weights = gauss_hermite_rule(200)
     values = network_functions(sigma, target("x1")).student(
         PROJECTION * m[:, None] + rho[:, None] * nodes
     )
@@ -379,6 +380,6 @@ def _off_diagonal(sigma: Activation, m: Array, rho: Array, outside: Array, order
     for k in range(2, order + 1):
         factorial *= k
         polynomial = np.polynomial.hermite_e.hermeval(nodes, [0] * k + [1])
-        b = values @ (weights / weights.sum() * polynomial)
+        b = values @ (weights * polynomial)
         total += np.outer(b, b) * correlations**k / factorial
     return total

@@ -26,7 +26,7 @@ from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.printing.compiled import compiled
 from ..curves import Columns, HasCurves, Names, solve_groups
-from ..json_text import from_json, to_json
+from ..json_text import SavedModel
 from ..kernels.arguments import known_names
 from ..kernels.kernel import Kernel
 from ..kernels.lower import lower
@@ -40,7 +40,6 @@ from .thresholds import EASY, TRIVIAL, Threshold, label_moments, weak_recovery
 
 Array = NDArray[np.float64]
 
-_MODEL = "multi_index"
 _START = 1e-3
 _TRAJECTORY = 25
 
@@ -231,7 +230,7 @@ class StateEvolution(Result):
 
 
 @dataclass(frozen=True)
-class MultiIndex(HasCurves):
+class MultiIndex(SavedModel, HasCurves):
     r"""Labels of a few directions of Gaussian inputs, and the best that can be learned from them.
 
     Parameters
@@ -262,6 +261,8 @@ class MultiIndex(HasCurves):
     >>> print(f"{model.thresholds().threshold:g} {model.solve(alpha=0.8).overlap:.12f}")
     0.5 0.216227490296
     """
+
+    _model: ClassVar[str] = "multi_index"
 
     target: str
     noise_variance: float = 0.0
@@ -782,24 +783,6 @@ class MultiIndex(HasCurves):
             self, columns, _solved_rows, outputs=self._names().outputs, raising=raising,
             together=("alpha",),
         )  # fmt: skip
-
-    def to_json(self) -> str:
-        """Return the model as JSON; :meth:`from_json` reads it."""
-        return to_json(_MODEL, {f.name: getattr(self, f.name) for f in fields(self)})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the model that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is not such a model.
-        """
-        try:
-            return cls(**from_json(_MODEL, text))
-        except TypeError as error:
-            raise ParameterError(f"text is not a model written by to_json: {error}") from None
 
 
 _LOSSES = {"square": "(y - x)**2/2", "logistic": "softplus(-y*x)", "hinge": "relu(1 - y*x)"}

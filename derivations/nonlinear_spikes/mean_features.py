@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermegauss, hermevander
+from numpy.polynomial.hermite_e import hermevander
 from numpy.typing import NDArray
 
 from ...numeric.smoothed import Smoothed, resolved_panels
-from ...runtime.quadrature import REACH, legendre_panels, normal_density
+from ...runtime.quadrature import REACH, gauss_hermite_rule, legendre_panels, normal_density
 from ...symbolic.expressions.activations import activation
 from ..activation_functions import elementwise
 from . import physics
@@ -57,8 +57,7 @@ class MeanFeatures:
     def _readout(self) -> tuple[Array, Array]:
         if self.letters is not None:
             return np.array(self.letters), np.array(self.fractions)
-        nodes, weights = hermegauss(_NODES)
-        return nodes, weights / math.sqrt(2 * math.pi)
+        return gauss_hermite_rule(_NODES)
 
     @cached_property
     def _teacher(self) -> Array:
@@ -84,8 +83,8 @@ class MeanFeatures:
         width : float
             N.
         """
-        kappa, weights = hermegauss(_NODES)
-        basis = _orthonormal(kappa, ORDERS[-1]) * (weights / math.sqrt(2 * math.pi))[:, None]
+        kappa, weights = gauss_hermite_rule(_NODES)
+        basis = _orthonormal(kappa, ORDERS[-1]) * weights[:, None]
         readout, shares = self._readout
         right = self._smoothed(small * readout[:, None] * kappa) @ basis
         return np.asarray(width * (right * shares[:, None]).T @ right)

@@ -31,7 +31,7 @@ from ..activation_functions import elementwise
 from ..certificates.certificate import Certificate, certificate_wanted
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
-from ..json_text import from_json, to_json
+from ..json_text import SavedModel
 from ..kernels.arguments import known_names
 from ..kernels.certified import enclosed_parameter
 from ..kernels.kernel import Kernel
@@ -70,7 +70,6 @@ the operator form leaves out, at which networks were seen to agree with it."""
 
 MOST_DEGREE = 9
 _DEGREES = 5
-_MODEL = "one gradient step at a width"
 _DIGITS = 60
 FORMS = ("operator", "powers", "letters")
 
@@ -236,7 +235,7 @@ class DegreeSpikes(Result):
 
 
 @dataclass(frozen=True)
-class StepAtWidth(HasSensitivities):
+class StepAtWidth(SavedModel, HasSensitivities):
     r"""A network of N neurons after one step, between steps of order one and giant ones.
 
     Made by :meth:`giantstep.OneGradientStep.at_width`. Features keep the student's mean, by which
@@ -272,6 +271,8 @@ class StepAtWidth(HasSensitivities):
     >>> print(f"{found.risk:.12f} {found.form} {found.trusted}")
     0.351697149804 operator True
     """
+
+    _model: ClassVar[str] = "one gradient step at a width"
 
     step: OneGradientStep
     width: int
@@ -782,29 +783,17 @@ class StepAtWidth(HasSensitivities):
 
     # ------------------------------------------------------------------ files
 
-    def to_json(self) -> str:
-        """Return the model as JSON; :meth:`from_json` reads it."""
+    def _arguments(self) -> dict[str, Any]:
         own = {
             f.name: list(value) if isinstance(value := getattr(self, f.name), tuple) else value
             for f in fields(self)
             if f.name != "step"
         }
-        return to_json(_MODEL, {"step": self.step.parameters(), **own})
+        return {"step": self.step.parameters(), **own}
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the model that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is not such a model.
-        """
-        result = from_json(_MODEL, text)
-        try:
-            return cls(step=OneGradientStep(**result.pop("step")), **result)
-        except (KeyError, TypeError) as error:
-            raise ParameterError(f"text is not a model written by to_json: {error}") from None
+    def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
+        return cls(step=OneGradientStep(**arguments.pop("step")), **arguments)
 
     def __str__(self) -> str:
         degrees = ", ".join(map(str, self.degrees or ()))

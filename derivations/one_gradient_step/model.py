@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-from ...atomic_files import write_atomically
 from ...deprecations import by_name, renamed
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import (
@@ -29,7 +28,7 @@ from ..activation_functions import activation_text
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..first_gradient.first_step import FirstStep, first_step
-from ..json_text import from_json, to_json
+from ..json_text import SavedModel
 from ..kernels.arguments import known_names
 from ..kernels.kernel import Kernel
 from ..late import given_by
@@ -65,12 +64,11 @@ if TYPE_CHECKING:
     from ..nonlinear_spikes.model import StepAtWidth
     from ..spiked_random_features.model import SpikedRandomFeatures
 
-_MODEL = "one_gradient_step"
 _LOSSES = ("half", "full")
 
 
 @dataclass(frozen=True)
-class OneGradientStep(HasSensitivities):
+class OneGradientStep(SavedModel, HasSensitivities):
     r"""A two-layer network after one gradient step on its first layer, in the proportional limit.
 
     The network :math:`f(x) = N^{-1/2}\sum_i a_i\sigma(w_i\cdot x)` starts from
@@ -126,6 +124,8 @@ class OneGradientStep(HasSensitivities):
     >>> model.student_moments.odd, model.teacher_moments.mean
     (True, 0.0)
     """
+
+    _model: ClassVar[str] = "one_gradient_step"
 
     student: str
     teacher: str
@@ -400,27 +400,8 @@ class OneGradientStep(HasSensitivities):
         optional = {"alpha0": None, "loss": "half", "centre": False}
         return {k: v for k, v in result.items() if k not in optional or v != optional[k]}
 
-    def to_json(self) -> str:
-        """Return the model as JSON; :meth:`from_json` reads it."""
-        return to_json(_MODEL, self.parameters())
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the model that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is not such a model.
-        """
-        try:
-            return cls(**from_json(_MODEL, text))
-        except TypeError as error:
-            raise ParameterError(f"text is not a model written by to_json: {error}") from None
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file as JSON."""
-        write_atomically(path, self.to_json() + "\n")
+    def _arguments(self) -> dict[str, Any]:
+        return self.parameters()
 
     def __str__(self) -> str:
         shown = ", ".join(f"{k} = {_shown(v)}" for k, v in self.parameters().items())

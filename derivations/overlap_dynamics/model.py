@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import sympy as sp
@@ -40,7 +40,7 @@ from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets.target import Target, target as read_target
 from ..derived import derived
 from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
-from ..json_text import from_json, to_json
+from ..json_text import SavedModel
 from ..kernels.maps import FixedPoint, StateKernel, StateTexts, crossing
 from ..networks import Network, SimulatedNetworks, simulate
 from .physics import Factor, reused_batch, sampling, step_size
@@ -62,7 +62,6 @@ MOST_REUSED = 4
 # Nodes on each line, by the number of fields.
 _REUSED_NODES = {3: 101, 4: 41}
 
-_MODEL = "OverlapDynamics"
 _COLOURS = (BLUE, VERMILLION, GREEN, "#CC79A7", "#E69F00", "#56B4E9")
 # Smallest eigenvalue of overlaps, relative to the largest, that is rounding.
 _ROUNDING = 1e-9
@@ -353,7 +352,7 @@ def row_overlaps(trained: TrainedNetwork) -> dict[str, Array]:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class OverlapDynamics:
+class OverlapDynamics(SavedModel):
     r"""A narrow network that learns a function of a few directions, step by step.
 
     .. math:: f(x) = \sum_{j=1}^p a_j\,\sigma(w_j\cdot x), \qquad
@@ -404,6 +403,8 @@ class OverlapDynamics:
     >>> round(float(model.trajectory(steps=6).column("M_1_1")[-1]), 10)
     0.8758955709
     """
+
+    _model: ClassVar[str] = "OverlapDynamics"
 
     student: str
     teacher: str
@@ -965,30 +966,6 @@ class OverlapDynamics:
         return simulate(network, {row_overlaps: tuple(numbers)}, **options)
 
     # ------------------------------------------------------------------ files
-
-    def to_json(self) -> str:
-        """Return the model as JSON; :meth:`from_json` reads it."""
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "cache_folder"}
-        if own["alpha0"] == math.inf:
-            own["alpha0"] = "inf"
-        return to_json(_MODEL, own)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the model that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is not such a model.
-        """
-        found = from_json(_MODEL, text)
-        if found.get("alpha0") == "inf":
-            found["alpha0"] = math.inf
-        try:
-            return cls(**found)
-        except TypeError as error:
-            raise ParameterError(f"text is not a model written by to_json: {error}") from None
 
     def __repr__(self) -> str:
         batch = (

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ...atomic_files import write_atomically
 from ...deprecations import by_name, renamed
 from ...digits import checked_digits
 from ...errors import ApproximationWarning, AssumptionError, ParameterError
@@ -24,7 +23,7 @@ from ...numeric.saddle_point_solver import BatchSolution, solve_many
 from ..certificates.certificate import certificate_wanted
 from ..curve_figure import plot_curve
 from ..curves import Columns, Names, solve_groups, varied
-from ..json_text import from_json, to_json
+from ..json_text import SavedModel
 from ..kernels.arguments import known_names
 from ..late import given_by
 from ..penalties import PaperRidge, readout_penalty
@@ -76,7 +75,6 @@ if TYPE_CHECKING:
     from .spectrum.spectrum import FeatureSpectrum
     from .vocabulary.learned_bias import LearnedBias
 
-_MODEL = "spiked_random_features"
 _HERE = __package__
 _COMMON = ("student", "teacher", "beta", "noise_variance")
 _OPTIONS = ("allow_non_odd", "leading_order")
@@ -86,7 +84,7 @@ LARGE_SPREAD = 0.3
 
 @with_alias
 @dataclass(frozen=True)
-class SpikedRandomFeatures(Differentiation):
+class SpikedRandomFeatures(SavedModel, Differentiation):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
 
     Parameters
@@ -156,6 +154,8 @@ class SpikedRandomFeatures(Differentiation):
     >>> model.solve(alpha=1.5, ridge=0.1)
     Solution(alpha=1.5, ridge=0.1, test_error=0.0798849999786, training_error=0.0235758584822)
     """
+
+    _model: ClassVar[str] = "spiked_random_features"
 
     student: str
     teacher: str
@@ -866,35 +866,19 @@ class SpikedRandomFeatures(Differentiation):
         # The strict limit is the theory of the paper and goes without saying.
         return found if self.width is None else {**found, "width": self.width}
 
-    def to_json(self) -> str:
-        """Return the model as JSON; :meth:`from_json` reads it."""
+    def _arguments(self) -> dict[str, Any]:
         arguments = self.parameters()
         if isinstance(law := arguments.get("bulk"), BulkLaw):
             arguments["bulk"] = law.to_dict()
-        return to_json(_MODEL, arguments)
+        return arguments
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the model that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is not such a model.
-        """
-        arguments = from_json(_MODEL, text)
+    def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
         if isinstance(law := arguments.get("bulk"), dict):
             arguments["bulk"] = BulkLaw.from_dict(law)
         build: Any = cls.from_parameters if "spike_strength" in arguments else cls
-        try:
-            found: Self = build(**arguments)
-        except TypeError as error:
-            raise ParameterError(f"text is not a model written by to_json: {error}") from None
-        return found
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file as JSON."""
-        write_atomically(path, self.to_json() + "\n")
+        model: Self = build(**arguments)
+        return model
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{k} = {v}" for k, v in self.parameters().items())

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import sympy as sp
 
-from ....atomic_files import write_atomically
 from ....deprecations import by_name, renamed
 from ....errors import ParameterError
 from ....numeric.arguments import positive_array, positive_number, whole_number
@@ -26,7 +25,7 @@ from ....symbolic.losses.convex_losses import without_cases
 from ....symbolic.systems.saddle_point import SaddlePointSystem
 from ...certificates.certificate import refuse_certificate
 from ...curves import Columns, Names, solve_groups, varied
-from ...json_text import from_json, to_json
+from ...json_text import SavedModel
 from ...kernels.arguments import Tie
 from ...kernels.kernel import Kernel
 from ...kernels.sweep import groups_of_rows, joined
@@ -54,14 +53,13 @@ if TYPE_CHECKING:
     from ...expansions.expansion import Expansion
     from ..spectrum.spectrum import FeatureSpectrum
 
-_MODEL = "convex_readout"
 _RTOL = 1e-10
 _OWN = ("features", "loss", "labels", "width", "metrics")
 _SHOWN = ("test_error", "test_loss", "training_loss")
 
 
 @dataclass(frozen=True)
-class ConvexReadout(DifferencedOptimum):
+class ConvexReadout(SavedModel, DifferencedOptimum):
     r"""A readout that minimises any convex loss on spiked random features.
 
     The readout of f(x) = φ·w/√p minimises
@@ -118,6 +116,8 @@ class ConvexReadout(DifferencedOptimum):
     >>> round(found.test_error, 10), round(found.training_loss, 10)
     (0.1025158213, 0.0371129246)
     """
+
+    _model: ClassVar[str] = "convex_readout"
 
     features: SpikedRandomFeatures | VocabularyFeatures
     loss: str | sp.Expr | ConvexLoss = "square"
@@ -465,22 +465,18 @@ class ConvexReadout(DifferencedOptimum):
             **width,
         }  # fmt: skip
 
-    def to_json(self) -> str:
-        """Return the readout and its features as JSON; :meth:`from_json` reads it."""
-        return to_json(
-            _MODEL,
-            {
-                "features": json.loads(self.features.to_json()),
-                "loss": self._loss_as_json(),
-                "labels": self.labels,
-                "width": self.width,
-                "metrics": {
-                    name: given if isinstance(given := (self.metrics or {})[name], str) else text
-                    for name, text in self._metric_texts
-                }
-                or None,
-            },
-        )
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "features": json.loads(self.features.to_json()),
+            "loss": self._loss_as_json(),
+            "labels": self.labels,
+            "width": self.width,
+            "metrics": {
+                name: given if isinstance(given := (self.metrics or {})[name], str) else text
+                for name, text in self._metric_texts
+            }
+            or None,
+        }
 
     def _loss_as_json(self) -> Any:
         if isinstance(self.loss, str):
@@ -490,26 +486,11 @@ class ConvexReadout(DifferencedOptimum):
         return {"expression": loss.name, "parameters": dict(loss.values)} if own else str(loss)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the readout that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is not such a readout.
-        """
-        arguments = from_json(_MODEL, text)
-        try:
-            features = features_from_json(arguments.pop("features"))
-            if isinstance(given := arguments.get("loss"), dict):
-                arguments["loss"] = convex_loss(given["expression"], **given["parameters"])
-            return cls(features, **arguments)
-        except (KeyError, TypeError) as error:
-            raise ParameterError(f"text is not a readout written by to_json: {error}") from None
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the readout to a file as JSON."""
-        write_atomically(path, self.to_json() + "\n")
+    def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
+        features = features_from_json(arguments.pop("features"))
+        if isinstance(given := arguments.get("loss"), dict):
+            arguments["loss"] = convex_loss(given["expression"], **given["parameters"])
+        return cls(features, **arguments)
 
     def expansion(
         self,

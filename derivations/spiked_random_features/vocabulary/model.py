@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ....atomic_files import write_atomically
 from ....deprecations import by_name, renamed
 from ....digits import checked_digits
 from ....errors import ParameterError
@@ -22,7 +21,7 @@ from ....numeric.networks.layer import FeatureClass
 from ....numeric.saddle_point_solver import BatchSolution
 from ...certificates.certificate import certificate_wanted
 from ...curves import Columns, Names, solve_groups, varied
-from ...json_text import from_json, to_json
+from ...json_text import SavedModel
 from ...kernels.arguments import known_names
 from ...late import given_by
 from ...penalties import PaperRidge, readout_penalty
@@ -74,7 +73,7 @@ MODEL = "vocabulary_features"
 
 
 @dataclass(frozen=True)
-class VocabularyFeatures(DifferencedOptimum):
+class VocabularyFeatures(SavedModel, DifferencedOptimum):
     r"""A two-layer network after a giant step with a readout of several letters, and its limit.
 
     Rows of letter ã move by ã times the step: :math:`r(\tilde a) = s\tilde ah_1\nu`,
@@ -144,6 +143,8 @@ class VocabularyFeatures(DifferencedOptimum):
     >>> print(f"{model.solve(alpha=2, ridge=0.1, width=600).test_error:.10f}")
     0.0835747298
     """
+
+    _model: ClassVar[str] = MODEL
 
     student: str
     teacher: str
@@ -647,50 +648,34 @@ class VocabularyFeatures(DifferencedOptimum):
 
     # ------------------------------------------------------------------ files
 
-    def to_json(self) -> str:
-        """Return the model as JSON; :meth:`from_json` reads it."""
+    def _arguments(self) -> dict[str, Any]:
         names = ("cache_folder", "direct_parameters", "law")
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in names}
+        arguments = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in names}
         if isinstance(self.biases, Mapping):
-            found["biases"] = list(self.biases.items())
+            arguments["biases"] = list(self.biases.items())
         if self.direct_parameters is not None:
-            found["direct_parameters"] = asdict(self.direct_parameters)
+            arguments["direct_parameters"] = asdict(self.direct_parameters)
         if self.law is not None:
-            found["law"] = {
+            arguments["law"] = {
                 "points": self.law.points.tolist(), "weights": self.law.weights.tolist(),
                 "discrete": self.law.discrete,
             }  # fmt: skip
-        return to_json(MODEL, found)
+        return arguments
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the model that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is not such a model.
-        """
-        arguments = from_json(MODEL, text)
-        try:
-            biases = arguments.get("biases")
-            if isinstance(biases, list) and biases and isinstance(biases[0], list):
-                arguments["biases"] = dict(biases)
-            if (given := arguments.get("direct_parameters")) is not None:
-                arguments["direct_parameters"] = VocabularyParameters(
-                    tuple(FeatureClass(**one) for one in given["classes"]),
-                    tuple(map(tuple, given["alignment"])),
-                )
-            if (law := arguments.get("law")) is not None:
-                points, weights = (np.array(law[name]) for name in ("points", "weights"))
-                arguments["law"] = LetterLaw(points, weights, law["discrete"])
-            return cls(**arguments)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"text is not a model written by to_json: {error}") from None
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file as JSON."""
-        write_atomically(path, self.to_json() + "\n")
+    def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
+        biases = arguments.get("biases")
+        if isinstance(biases, list) and biases and isinstance(biases[0], list):
+            arguments["biases"] = dict(biases)
+        if (given := arguments.get("direct_parameters")) is not None:
+            arguments["direct_parameters"] = VocabularyParameters(
+                tuple(FeatureClass(**one) for one in given["classes"]),
+                tuple(map(tuple, given["alignment"])),
+            )
+        if (law := arguments.get("law")) is not None:
+            points, weights = (np.array(law[name]) for name in ("points", "weights"))
+            arguments["law"] = LetterLaw(points, weights, law["discrete"])
+        return cls(**arguments)
 
     def __str__(self) -> str:
         letters = "; ".join(
