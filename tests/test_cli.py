@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -455,6 +456,16 @@ def test_correlated_norms_reach_theory_and_comparison(run, tmp_path, monkeypatch
     size = ["--dimension", "20", "--seeds", "2", "--simulate", "--table-only"]
     _, both, _ = run("curve", *PAIR, "--alpha", "2", *size)
     assert " complete" in both and "0.03539" in both and "0.034382" in both
+
+
+def test_the_optimum_stands_beside_the_curve(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    noisy = ["curve", *PAIR, "--noise", "0.1", "--alpha0", "5", "--alpha", "3", "--optimal"]
+    _, out, _ = run(*noisy, "--table-only")
+    # Errors of Bayes and of the direction alone at alpha0 + alpha = 8, by independent quadrature.
+    assert re.search(r"3 │ 0\.014684\d+ │ +0\.014684\d+ │ +0\.117549\d+", out)
+    code, out, error = run("curve", *PAIR, "--alpha0", "inf", "--optimal", "--table-only")
+    assert code == 2 and out == "" and "use a finite alpha0" in error
 
 
 def test_the_time_is_told_by_one_clock(monkeypatch):

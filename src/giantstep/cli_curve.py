@@ -17,7 +17,7 @@ import sys
 import textwrap
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,8 +168,11 @@ def curve(arguments: argparse.Namespace) -> int:
         _check_samples(arguments, alphas)
     model = model_from(arguments)
     store = store_folder(arguments, out) if arguments.simulate else None
+    # What has no optimum is refused before anything is printed.
+    optimal = _optimal(model, alphas) if arguments.optimal else {}
     _print_theory(model, alphas, arguments.ridge)
-    optimal = _print_optimal(model, alphas) if arguments.optimal else {}
+    if optimal:
+        _print_optimal(model, alphas, optimal)
     if arguments.latex:
         from .derivations.spiked_random_features.presentation import equations_latex
 
@@ -404,13 +407,18 @@ def _print_theory(model: SpikedRandomFeatures, alphas: list[float], ridge: float
     print(f"  Time since giantstep was loaded: {seconds_since_start():.2f} s", flush=True)
 
 
-def _print_optimal(model: SpikedRandomFeatures, alphas: list[float]) -> dict[str, Any]:
-    """Print the errors that bound what the network can reach, and return them as lines."""
-    from .derivations.multi_index.optimum import LINES, optimal_lines
+def _optimal(model: SpikedRandomFeatures, alphas: list[float]) -> Mapping[str, Any]:
+    """Return the errors that bound what the network can reach, by their names."""
+    from .derivations.multi_index.optimum import optimal_lines
 
-    lines = optimal_lines(model, alphas)
+    return optimal_lines(model, alphas)
+
+
+def _print_optimal(
+    model: SpikedRandomFeatures, alphas: list[float], lines: Mapping[str, Any]
+) -> None:
     rows = [
-        [f"{alpha:g}", *(f"{float(lines[name][i]):#.10g}" for name in LINES)]
+        [f"{alpha:g}", *(f"{float(line[i]):#.10g}" for line in lines.values())]
         for i, alpha in enumerate(alphas)
     ]
     headings = ["α", "Bayes", "message passing", "step's direction alone"]
@@ -419,7 +427,6 @@ def _print_optimal(model: SpikedRandomFeatures, alphas: list[float]) -> dict[str
         f"Errors with the samples of step and readout, alpha0 + α; the best linear predictor has "
         f"{model.best_linear_error:.10g}.", "  ",
     ), flush=True)  # fmt: skip
-    return dict(lines)
 
 
 def _shortened(text: str) -> str:
@@ -549,7 +556,7 @@ def _write(
     arguments: argparse.Namespace,
     simulation: xr.Dataset | None,
     out: Path,
-    optimal: dict[str, Any],
+    optimal: Mapping[str, Any],
 ) -> None:
     from .derivations.curve_figure import draw_lines_beside, plot_curve
     from .derivations.figures import save_figure
