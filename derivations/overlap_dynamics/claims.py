@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.activations import activation, z
 from ...symbolic.leaps.staircase import staircase
 from ..claims import Finding, Status, declare_claim, evidence
-from ..identities import identities_hold
+from ..identities import equal, identities_hold
+from ..spiked_random_features import mapping
 from ..spiked_random_features.model import SpikedRandomFeatures
 from . import physics
 from .model import OverlapDynamics
@@ -140,6 +143,49 @@ def plateau() -> Finding:
     results["no gradient on the plateau"] = all(sp.simplify(g) == 0 for g in gradients)
     results["its error"] = sp.simplify(error - published) == 0
     return identities_hold(results, "flow rules and the plateau")
+
+
+@evidence("overlap-limits", "exact", "the first step of spiked random features, two pairs")
+def exact_first_step() -> Finding:
+    """Overlaps after a step whose network puts out nothing, against r, c and γ as formulas."""
+    results = {}
+    names = {mapping.step_size: physics.step_size, mapping.noise: physics.noise}
+    for student, teacher in (("erf", "z - He(3, z)/4"), ("z + He(3, z)/6", "z")):
+        sigma, label = activation(student), activation(teacher)
+        slope, labels, line = (sigma.derivative, (z,)), (label.expr, (z,)), (z, (z,))
+
+        def unit_rows(kinds: Sequence[Any], *numbers: int) -> sp.Expr:
+            average = physics.closed_average(tuple(kinds), numbers)
+            return average.xreplace({
+                physics.covariance(i, j): sp.Integer(i == j) for i in range(4) for j in range(4)
+            })  # fmt: skip
+
+        along = unit_rows((slope, labels, line), 0, 1, 1)
+        # Across the teacher the gradient of a label of mean zero vanishes.
+        step = {physics.weight_decay: 0, physics.sampling: 1 / mapping.alpha0, physics.pairs: 1}
+        step |= {physics.gradient: 0, physics.reverse: 0, physics.drift: along**2}
+        squares = physics.squared_gradients().xreplace({physics.gradient: 1, physics.reverse: 1})
+        spike = mapping.spike_mapping(sigma, label)
+        r, c, gamma = (
+            entry.xreplace(names)
+            for entry in (spike.spike_strength, spike.bulk_variance, spike.alignment)
+        )
+        pair = f"{student} on {teacher}"
+        after = _TEACHER.xreplace({**step, physics.overlap: 0, physics.gradient: along})
+        results[f"{pair}: M = r γ"] = equal(after, r * gamma)
+        for name, own, places, known in (
+            ("Q_jj = r² + c", 1, (0, 0), r**2 + c), ("Q_jl = r²", 0, (0, 1), r**2)
+        ):  # fmt: skip
+            rest = max(places) + 1
+            noise_free = unit_rows((slope, slope, labels, labels), *places, rest, rest)
+            moments = {
+                physics.overlap: noise_free, physics.other: unit_rows((slope, slope), *places)
+            }  # fmt: skip
+            after = _SELF.xreplace({
+                **step, physics.overlap: own, physics.squares: squares.xreplace(moments)
+            })  # fmt: skip
+            results[f"{pair}: {name}"] = equal(after, known)
+    return identities_hold(results, "one step from unit rows is spiked random features")
 
 
 @evidence("overlap-limits", "quadrature", "the first step of spiked random features")
