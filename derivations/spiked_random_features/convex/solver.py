@@ -124,28 +124,8 @@ class ReadoutSolver:
 
     def _start(self, alphas: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
         """Return the unknowns of the square loss; zero for what it does not have."""
-        curvature, target = self._square
-        found, nothing = self.rows.start(alphas, ridge / curvature), np.zeros(len(alphas))
-        return np.stack(
-            [
-                found.get(n, nothing) * _scale(n, curvature, target)
-                for n in self.kernel.code.unknowns
-            ],
-            axis=1,
-        )
-
-    @cached_property
-    def _square(self) -> tuple[float, float]:
-        """The square loss ``c*(t*y - x)**2/2`` that is a smooth loss near x = 0, as c and t."""
-        if self._kinks:
-            return 1.0, 1.0
-        label = 1 if self.loss.needs_binary_labels else 0
-        slope, curvature = (
-            float(d.subs(self.loss.exact_values)) for d in _at_zero(self.loss.at_label(label))
-        )
-        if not (curvature > 0 and math.isfinite(curvature)):
-            return 1.0, 1.0
-        return curvature, max(1.0, -slope / curvature) if label else 1.0
+        found, nothing = self.rows.start(alphas, ridge), np.zeros(len(alphas))
+        return np.stack([found.get(n, nothing) for n in self.kernel.code.unknowns], axis=1)
 
     @property
     def _anchors(self) -> tuple[float, ...]:
@@ -229,20 +209,6 @@ def _kinks_of(at_label: sp.Expr) -> tuple[sp.Expr, ...]:
     """Return the kinks of a loss at one label, in its parameters."""
     at_label = without_cases(at_label, prediction)
     return smooth_pieces(at_label, prediction)[0] if is_kinked(at_label, prediction) else ()
-
-
-@lru_cache(maxsize=64)
-def _at_zero(at_label: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """Return the first two derivatives of a smooth loss where the prediction is zero."""
-    slope = at_label.diff(prediction)
-    return tuple(d.subs(prediction, 0) for d in (slope, slope.diff(prediction)))
-
-
-def _scale(unknown: str, curvature: float, target: float) -> float:
-    """Return what an unknown of the square loss is multiplied by for one of another curvature."""
-    if unknown.startswith("V"):
-        return 1.0 / curvature
-    return target**2 if unknown.startswith(("q", "Q")) else target
 
 
 def _separated(labels: NDArray[np.float64], means: NDArray[np.float64]) -> bool:
