@@ -103,5 +103,8 @@ def test_comparisons_count_standard_errors_and_bias():
     assert near.passed and not far.passed
     assert compare("x", 1.3, values, bias=0.2).passed
     assert not Comparison("x", 1.0, float("nan"), 0.1).passed
+    details = Comparison("x", 2.0, 2.3, 0.1, dimension=50).details()
+    assert details["deviation_in_standard_errors"] == pytest.approx(3)
+    assert details["scaled_deviation"] == pytest.approx(50 * 0.15)
     assert not finding([near, far], "means").passed
     assert near.details()["theory"] == 1.1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import ConvergenceError
+from giantstep.numeric.spectra import bulk
 from giantstep.numeric.spectra.bulk import ResolventTransform, find_bulk, follow, real_roots
 
 
@@ -89,3 +92,25 @@ def test_roots_of_a_condition():
     assert real_roots(lambda x: 1 + x**2, 0, 3) == []
     assert real_roots(lambda x: x - 1, 3, 3) == []
     assert real_roots(np.zeros_like, 0, 3) == []
+
+
+@dataclass(frozen=True)
+class _Semicircle:
+    """A resolvent in closed form, asked for off the axis as transforms are."""
+
+    rtol: float = 1e-9
+    components: int = 1
+    trace: int = 0
+
+    def solve(self, x, guess):
+        root = 1j * np.sqrt(4 - x**2)
+        return ((root - x) / 2)[None], np.full(len(x), 1e-30)
+
+
+def test_densities_are_extrapolated_to_the_axis():
+    x = np.array([0.5, 1.2, 1.7])
+    density, _, error = bulk._from_above(_Semicircle(), x)
+    exact = np.sqrt(4 - x**2) / (2 * np.pi)
+    # At the lowest height 1e-4 the density itself is off by as much.
+    assert np.abs(density - exact).max() < 1e-7
+    assert (np.abs(density - exact) <= error).all()
