@@ -8,7 +8,7 @@ import pytest
 import giantstep as gs
 from giantstep.errors import ParameterError
 
-STEP = {"alpha": 2.0, "beta": 1.5, "step_size": 4.0}
+STEP = gs.OneGradientStep("erf", "erf", alpha=2.0, beta=1.5, step_size=4.0)
 SPIKED = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=math.inf)
 MODELS = [
     SPIKED,
@@ -17,8 +17,8 @@ MODELS = [
     ),
     gs.VocabularyFeatures("tanh", "sin", [1, -0.5], [0.5, 0.5], step_size=3, alpha0=8, width=600),
     SPIKED.with_loss("huber(0.5)"),
-    gs.OneGradientStep("erf", "erf", **STEP),
-    gs.OneGradientStep("erf", "erf", **STEP).at_width(600),
+    STEP,
+    STEP.at_width(600),
     gs.MultiIndex("sin", 0.1),
     gs.OverlapDynamics(student="erf", teacher="erf(x1)", alpha0=math.inf, step_size=0.5),
 ]
