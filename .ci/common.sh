@@ -6,16 +6,30 @@ exec </dev/null
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 work=$(mktemp -d)
-current="preparation"
-aside=""
+# What began in the background is a group of processes, which ends as a whole.
+set -m
+: >"$work/failed"
+
+end_groups() {
+    local group
+    for group in $(jobs -p); do
+        kill -- "-$group" 2>/dev/null || true
+    done
+}
 
 finish() {
     local status=$?
-    [[ -z $aside ]] || kill "$aside" 2>/dev/null || true
-    rm -rf "$work"
-    if ((status)); then
-        printf '\n=== FAILED after %d s in: %s\n' "$SECONDS" "$current" >&2
+    end_groups
+    if [[ -s $work/failed ]]; then
+        printf '\n=== FAILED after %d s:\n' "$SECONDS" >&2
+        sed 's/^/    /' "$work/failed" >&2
+        status=1
+    elif ((status)); then
+        printf '\n=== FAILED after %d s, between the steps\n' "$SECONDS" >&2
+    else
+        printf '\n=== all passed in %d s\n' "$SECONDS"
     fi
+    rm -rf "$work"
     exit "$status"
 }
 trap finish EXIT
@@ -51,33 +65,41 @@ count_used() {
                           printf "%d", 60 * (u[1] + s[1]) + u[2] + s[2] }' "$file")
 }
 
+# step NAME COMMAND: run it and go on, whatever comes of it: what fails is listed at the end.
 step() {
-    current=$1
-    local start=$SECONDS before used
+    local name=$1 start=$SECONDS before used status=0
     count_used
     before=$used
     shift
-    printf '\n=== %s\n' "$current"
-    "$@"
+    printf '\n=== %s\n' "$name"
+    # In the background for "set -e", which means nothing to a command whose outcome is asked for.
+    ("$@") &
+    wait $! || status=$?
     count_used
-    printf '=== %s: %d s, of processors %d s\n' "$current" "$((SECONDS - start))" "$((used - before))"
+    printf '=== %s: %d s, of processors %d s\n' "$name" "$((SECONDS - start))" "$((used - before))"
+    if ((status)); then
+        printf '=== FAILED: %s\n' "$name"
+        printf '%s\n' "$name" >>"$work/failed"
+    fi
 }
 
-# What keeps one core busy runs beside steps that do not keep the other one busy all the time; its
-# output follows theirs.
+# needed_step NAME COMMAND: one without which the others mean nothing.
+needed_step() {
+    step "$@"
+    [[ ! -s $work/failed ]] || exit 1
+}
+
+# begin_aside NAME COMMAND: a step beside those that follow; end_aside waits for it and shows what it
+# wrote.
 begin_aside() {
-    ("$@") >"$work/aside.log" 2>&1 &
+    (trap - EXIT && step "$@") >"$work/aside.log" 2>&1 &
     aside=$!
 }
 
 end_aside() {
-    local status=0
-    wait "$aside" || status=$?
-    aside=""
-    current="a step beside those above"
     printf '\n=== beside the steps above\n'
+    wait "$aside" || printf 'a step beside others was killed\n' >>"$work/failed"
     cat "$work/aside.log"
-    return "$status"
 }
 
 # README.md says python3.11; where only a later python3 exists, let the name mean that one.
@@ -127,9 +149,13 @@ run_readme_blocks() {
     "$work/tests/.venv/bin/python" -P "$work/tests/tests/run_readme.py" "$work/tests/README.md"
 }
 
-run_static_checks() {
+in_checkout() {
     cd "$work/tests"
-    .venv/bin/ruff check .
-    .venv/bin/ruff format --check .
-    .venv/bin/mypy
+    "$@"
+}
+
+run_static_checks() {
+    step "ruff" in_checkout .venv/bin/ruff check .
+    step "format" in_checkout .venv/bin/ruff format --check .
+    step "types" in_checkout .venv/bin/mypy
 }
