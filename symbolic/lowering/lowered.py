@@ -20,6 +20,7 @@ from .languages import c, jax, julia, mpmath, numpy, python
 from .lower import lower_to_program
 from .product_measures import ProductMeasure
 from .program import Program
+from .tables import table_source
 
 if TYPE_CHECKING:
     from .driver import BakedTables
@@ -224,8 +225,6 @@ class LoweredSystem:
 
     def _tables(self) -> str:
         """The source in NumPy of what tabulates the functions of the node."""
-        from .tables import table_source
-
         if not self.program.tables:
             return "no tables: nothing is averaged on the nodes of the line"
         return table_source(

@@ -33,6 +33,7 @@ from ..expressions._singularities import POLE_HEIGHTS
 from ..expressions.functions import relu
 from ..expressions.regularity import highest_frequency
 from ..gaussian.expectation import GaussianExpectation
+from ..gaussian.jumps import integrate_deltas
 from ..losses.proximal import MoreauEnvelope, Proximal
 from .inner_averages import InnerAverage, InnerScale
 from .measures import curvature, pieces, switches
@@ -338,8 +339,6 @@ def without_deltas(node: sp.Expr) -> sp.Expr:
 
     Functions of the outer variable are constants there.
     """
-    from ..gaussian.jumps import integrate_deltas
-
     if not isinstance(node, GaussianExpectation) or not node.integrand.has(sp.DiracDelta):
         return node
     marks = {f: sp.Dummy(real=True) for f in node.integrand.atoms(AppliedUndef)}

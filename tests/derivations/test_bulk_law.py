@@ -362,6 +362,7 @@ def test_a_report_holds_the_law_and_code_that_makes_it():
     assert "means over the rows of the law BulkLaw(2 eigenvalues" in page
 
 
+@pytest.mark.slow
 def test_convex_losses_keep_their_verbs_on_a_law():
     readout = model_of(two_levels(), student="erf").with_loss("square")
     assert gs.ConvexReadout.from_json(readout.to_json()) == readout

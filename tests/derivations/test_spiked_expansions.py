@@ -13,7 +13,7 @@ import pytest
 
 from giantstep import SpikedRandomFeatures
 from giantstep.derivations.expansions.expansion import Expansion
-from giantstep.derivations.spiked_random_features.expansions.expand import _zeros
+from giantstep.derivations.spiked_random_features.expansions.expand import _settled, _zeros
 from giantstep.derivations.spiked_random_features.expansions.scaling import (
     highest_moment,
     saturation_rate,
@@ -334,6 +334,20 @@ def test_file_holds_the_series():
     assert read(1e-3) == found(1e-3)
     assert r"E_{\mathrm{test}}" in found.latex()
     assert found.fixed["ridge"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("composite", "apart", "settled"),
+    # A trapezoidal rule squares its error with each level, of which 10 d^1.5 is a cautious reading;
+    # panels add digits, and agree when they agree.
+    [(True, "9e-13", True), (True, "2e-12", False), (False, "2e-9", True), (False, "3e-9", False)],
+)
+def test_rules_agree_as_far_as_their_levels_tell(composite, apart, settled):
+    ctx = mpmath.mp.clone()
+    ctx.dps = 40
+    terms = {"q1": {0: ctx.mpf(3), 1: ctx.mpf("1e-60")}}
+    previous = {"q1": {0: ctx.mpf(3) * (1 + ctx.mpf(apart)), 1: -ctx.mpf("1e-60")}}
+    assert _settled(ctx, terms, previous, 12, composite) is settled
 
 
 def test_enormous_coefficients_make_no_others_vanish():
