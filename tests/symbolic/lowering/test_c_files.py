@@ -40,14 +40,14 @@ def compiled(tmp_path_factory):
     @functools.cache
     def kernel(build):
         # One kernel at full optimisation is enough to see its warnings; the rest compile quickly.
-        flags = ("-O3",) if build is SPIKED_VECTORS[0].system else ("-O1",)
+        flags = ("-O3",) if build is SPIKED_VECTORS[0].system else ("-O0",)
         files = c_files.files(lowered_of(build), name="kernel")
         return CompiledKernel(files, tmp_path_factory.mktemp("c"), flags)
 
     return kernel
 
 
-def compile_system(system, folder, flags=("-O1",), tables=None):
+def compile_system(system, folder, flags=("-O0",), tables=None):
     require_compiler()
     return CompiledKernel(c_files.files(lower(system), tables, "kernel"), folder, flags)
 
@@ -106,7 +106,7 @@ def test_a_large_spike_on_a_kinked_student(tmp_path):
     # .solve(alpha=0.2, ridge=1e-3, digits=25); the residual variance is small where kappa is large.
     require_compiler()
     model = SpikedRandomFeatures("relu", "relu", step_size=8.0, alpha0=20.0, allow_non_odd=True)
-    kernel = CompiledKernel(c_files.files(model.symbolic().lowered, name="k"), tmp_path, ("-O1",))
+    kernel = CompiledKernel(c_files.files(model.symbolic().lowered, name="k"), tmp_path, ("-O0",))
     found = kernel.solve({**model._parameter_values(), "alpha": 0.2, "ridge": 1e-3})
     for name, exact in (
         ("test_error", 0.03539694304929162),
@@ -121,7 +121,7 @@ def test_digits_that_the_tables_lose_show_in_the_errors(tmp_path):
     require_compiler()
     spike = {"spike_strength": 0.6, "bulk_variance": 1e-8, "alignment": 0.5}
     model = SpikedRandomFeatures.from_parameters("tanh", "sin", **spike)
-    kernel = CompiledKernel(c_files.files(model.symbolic().lowered, name="k"), tmp_path, ("-O1",))
+    kernel = CompiledKernel(c_files.files(model.symbolic().lowered, name="k"), tmp_path, ("-O0",))
     found = kernel.solve({**model._parameter_values(), "alpha": 1.0, "ridge": 0.1})
     assert found.status == kernel.constant("OK")
     # E[2 c^2 sech(r kappa)^4 tanh(r kappa)^2] (1 + O(c)) with V = 1/(1 + V_1 mu_1^2) = 1 - O(1e-7).
@@ -143,7 +143,7 @@ def test_labels_with_a_jump_on_the_spike_agree_with_the_numba_solver(tmp_path):
 
 def agree(model, folder):
     require_compiler()
-    kernel = CompiledKernel(c_files.files(model.symbolic().lowered, name="k"), folder, ("-O1",))
+    kernel = CompiledKernel(c_files.files(model.symbolic().lowered, name="k"), folder, ("-O0",))
     alpha, ridge = np.array([0.2, 1.0, 2.5]), np.array([1e-3, 0.1, 1.0])
     given = {**model._parameter_values(), "alpha": alpha, "ridge": ridge}
     rows = np.stack([np.broadcast_to(given[p], 3) for p in kernel.parameters], axis=1)
@@ -211,7 +211,7 @@ def test_what_vanishes_by_symmetry_does_so_exactly(tmp_path):
     require_compiler()
     spike = {"spike_strength": 0.03, "bulk_variance": 31.4, "alignment": 0.0}
     model = SpikedRandomFeatures.from_parameters("He1", "atan", **spike)
-    kernel = CompiledKernel(c_files.files(model.symbolic().lowered, name="k"), tmp_path, ("-O1",))
+    kernel = CompiledKernel(c_files.files(model.symbolic().lowered, name="k"), tmp_path, ("-O0",))
     found = kernel.solve({**model._parameter_values(), "alpha": 0.12, "ridge": 3.1})
     assert abs(found.values["m"]) <= found.errors["m"] <= 1e-15
 
@@ -255,12 +255,12 @@ def tables_of(lowered, parameters):
 def test_tables_in_the_file_give_the_same_numbers(tanh_sin, compiled, tmp_path):
     point = {k: float(v) for k, v in SPIKED_VECTORS[0].parameters.items()}
     tables = tables_of(tanh_sin, point)
-    baked = CompiledKernel(c_files.files(tanh_sin, tables, "baked"), tmp_path, ("-O1",))
+    baked = CompiledKernel(c_files.files(tanh_sin, tables, "baked"), tmp_path, ("-O0",))
     # noise_variance is in the table T_2, so it is fixed too.
     assert baked.parameters == ("alpha", "beta", "ridge")
     text = c_files.files(tanh_sin, name="computed")
     (tmp_path / "computed").mkdir()
-    computed = CompiledKernel(text, tmp_path / "computed", ("-O1",)).solve(point)
+    computed = CompiledKernel(text, tmp_path / "computed", ("-O0",)).solve(point)
     found = baked.solve(point)
     for name, value in found.values.items():
         bound = found.errors[name] + computed.errors[name]
