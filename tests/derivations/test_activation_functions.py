@@ -105,11 +105,11 @@ def test_the_parts_of_a_quarter_turn_add_up_to_it_and_have_exact_multiples():
 
 @pytest.mark.parametrize(
     "text",
-    ["relu", "gelu", "z*sigmoid(z)", "abs(z) - z**7/9", "max(sin(3*z)**2, 0)*tanh(z)",
-     "erf(z)*cos(z) + sqrt(1 + z**2)", "exp(-z**2/2)*He3", "softplus(2*z)", "sign(z)*z**2"],
+    ["gelu", "max(sin(3*z)**2, 0)*tanh(z) - z**7/9", "erf(z)*cos(z) + sqrt(1 + z**2)",
+     "sign(z)*z**2*exp(-z**2/2)"],
 )  # fmt: skip
 def test_loops_and_numpy_give_the_same_up_to_rounding(text):
-    made = elementwise(activation(text.replace("He3", "(z**3 - 3*z)")))
+    made = elementwise(activation(text))
     assert made.kernel
     plain = type(made)(made.plain, "", made.name, made.differentiable)
     x = np.random.default_rng(1).standard_normal((50, 41)) * 3

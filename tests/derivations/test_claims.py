@@ -31,6 +31,7 @@ from giantstep.derivations.claims import (
 from giantstep.derivations.giant_steps import claims_equivalence
 from giantstep.derivations.identities import equal, vanishes
 from giantstep.derivations.one_gradient_step import claims_kernel, claims_large, claims_spike
+from giantstep.derivations.overlap_dynamics import claims as overlap_claims
 from giantstep.derivations.spiked_random_features import (
     claims_bounds,
     claims_correlated_norms,
@@ -106,22 +107,22 @@ COMPARED_BY_TESTS = {
     claims_errors.errors, claims_spike.spikes, claims_kernel.edges, claims_kernel.kernel_thresholds,
     claims_kernel.proven_outliers, claims_large.amplitudes, claims_large.beyond_kernels,
 }  # fmt: skip
-# The same values, more of them and to more digits, in test_convex_readouts.py and
-# test_large_steps.py; and two simulations of minutes, of which test_convex_letters.py and a quicker
-# evidence are smaller ones.
+# The same values, more of them and to more digits, in test_convex_readouts.py, test_large_steps.py
+# and test_overlap_dynamics.py; and two simulations of minutes, of which test_convex_letters.py and a
+# quicker evidence are smaller ones.
 ELSEWHERE = {
     convex_claims.reference_values, convex_claims.square_loss, claims_large.tau_table,
-    convex_claims.simulated_readouts, claims_finite_size.deviations,
+    convex_claims.simulated_readouts, claims_finite_size.deviations, overlap_claims.large_batches,
 }  # fmt: skip
 # Seconds each, and quick tests ask the same of the models, more closely: test_bounds.py,
 # test_reference_values.py, test_spectrum.py, test_large_steps.py, test_equivalence.py,
-# test_kernel_spectrum.py, test_model.py, test_stored_simulations.py.
+# test_kernel_spectrum.py, test_model.py, test_stored_simulations.py, test_overlap_dynamics.py.
 SECONDS = {
     claims_bounds.bounds_of_models, claims_bounds.perfect_pairs, claims_bounds.tuned_steps,
     claims_bounds.coincidence, claims_errors.reference_values, spectrum_claims.values,
     claims_large.pairs_beyond_kernels, claims_equivalence.quadrature, claims_kernel.root_selection,
     claims_correlated_norms.population_errors, claims_notebook.stored_outputs,
-    claims_limits.invariances_of_models,
+    claims_limits.invariances_of_models, overlap_claims.zeros,
 }  # fmt: skip
 
 
@@ -188,10 +189,11 @@ def test_a_single_name_is_a_list_of_one(only):
     assert [v.claim.identifier for v in verify("test-1", progress=False)] == ["test-1"]
 
 
-def test_names_are_verified_once_and_in_their_order():
-    names = ["readout-clusters", "block-structure", "readout-clusters"]
-    found = verify(names, progress=False)
-    assert [v.claim.identifier for v in found] == ["readout-clusters", "block-structure"]
+def test_names_are_verified_once_and_in_their_order(monkeypatch):
+    both = tuple(replace(claim_of(check_of(passing)), identifier=name) for name in ("a", "b"))
+    monkeypatch.setattr(registry, "claims", lambda: both)
+    found = verify(["b", "a", "b"], progress=False)
+    assert [v.claim.identifier for v in found] == ["b", "a"]
 
 
 def test_an_exception_inside_a_check_is_failed_evidence(only):

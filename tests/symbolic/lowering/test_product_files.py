@@ -20,6 +20,8 @@ from .generated_code import module_of, names_in
 
 # Of three variables plain Python and C without optimisation take seconds.
 NAMES = ("smooth", "jumping", "tabulated", "tilted")
+# In these languages each of them takes seconds.
+SCALAR = ("python", "numba")
 
 
 @functools.cache
@@ -89,7 +91,7 @@ def check(found, expected, slack=0.0):
 @pytest.mark.parametrize(
     ("target", "name"),
     [
-        pytest.param(t, name, marks=[pytest.mark.slow] * (t in ("numba", "python") and name != "smooth"))
+        pytest.param(t, name, marks=[pytest.mark.slow] * (t in SCALAR and name != "smooth"))
         for t in SOLVERS
         for name in NAMES
     ],
