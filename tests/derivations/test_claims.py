@@ -108,8 +108,8 @@ COMPARED_BY_TESTS = {
     claims_kernel.proven_outliers, claims_large.amplitudes, claims_large.beyond_kernels,
 }  # fmt: skip
 # The same values, more of them and to more digits, in test_convex_readouts.py, test_large_steps.py
-# and test_overlap_dynamics.py; and two simulations of minutes, of which test_convex_letters.py and a
-# quicker evidence are smaller ones.
+# and test_overlap_dynamics.py; and two simulations of minutes, of which test_convex_letters.py and
+# a quicker evidence are smaller ones.
 ELSEWHERE = {
     convex_claims.reference_values, convex_claims.square_loss, claims_large.tau_table,
     convex_claims.simulated_readouts, claims_finite_size.deviations, overlap_claims.large_batches,

@@ -14,7 +14,7 @@ _QUICK = {
 }  # fmt: skip
 # Of those without averages, whose equations take no time to compile.
 _QUICK_DIAGRAMS = {
-    "blume_capel", "curie_weiss", "gaussian_spike_in_data", "hopfield_without_temperature",
+    "curie_weiss", "hopfield_without_temperature",
     "potts_three_states", "ridge_regression", "spherical_three_spins", "three_spin_magnet",
 }  # fmt: skip
 
@@ -38,7 +38,7 @@ def diagram(problem):
 
 def test_the_list_has_no_name_twice():
     assert len({p.name for p in PROBLEMS}) == len(PROBLEMS) >= 30
-    assert {p.name for p in PROBLEMS} >= _QUICK | _QUICK_DIAGRAMS
+    assert {p.name for p in PROBLEMS} >= _QUICK | _QUICK_DIAGRAMS | _DIGITS | _TRANSITIONS
 
 
 @pytest.mark.parametrize("problem", _cases(PROBLEMS, _QUICK))
@@ -50,8 +50,15 @@ def test_solution(problem):
         assert found.errors[name] <= 1e-7 * abs(value)
 
 
-# On a grid, whose nodes grow with the square of the digits, a fold has ten.
-_REFINED = [p for p in _FOLLOWED if p.over and p.over.special and "nested" not in p.tags]
+# To many digits: one problem of each kind of averages, and of meeting points.
+_DIGITS = {
+    "potts_three_states", "hopfield", "gardner_volume", "lasso", "ridge_regression",
+    "logistic_labels",
+}  # fmt: skip
+_TRANSITIONS = {
+    "blume_capel", "gaussian_spike_in_data", "sherrington_kirkpatrick", "signs_in_a_tensor",
+    "binary_storage",
+}  # fmt: skip
 
 
 def check_branches(problem, found):
@@ -79,16 +86,10 @@ def check_branches(problem, found):
         assert min(gaps) <= problem.relative
 
 
-# Diagrams take seconds: what is refined, is checked before, by the test below.
-_LONG = {"compressed_sensing"}
-
-
 @pytest.mark.parametrize(
     "problem",
-    _cases(
-        [p for p in _FOLLOWED if p.name in _QUICK_DIAGRAMS | _LONG or p not in _REFINED],
-        _QUICK_DIAGRAMS,
-    ),
+    # The test of digits compares its diagrams, too.
+    _cases([p for p in _FOLLOWED if p.name not in _TRANSITIONS], _QUICK_DIAGRAMS),
 )
 def test_all_branches_and_where_they_meet(problem):
     check_branches(problem, diagram(problem))
@@ -96,10 +97,7 @@ def test_all_branches_and_where_they_meet(problem):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "problem",
-    # Twelve digits of averages over panels inside of others take three minutes.
-    [p for p in PROBLEMS if not p.tags >= {"nested", "kink"}],
-    ids=lambda p: p.name,
+    "problem", [p for p in PROBLEMS if p.name in _DIGITS], ids=lambda p: p.name
 )
 def test_many_digits(problem):
     kernel = lowered(problem)
@@ -114,10 +112,7 @@ def test_many_digits(problem):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "problem",
-    # Its posterior is so narrow at the spinodal that even twenty digits take a minute.
-    [p for p in _REFINED if p.name not in _LONG],
-    ids=lambda p: p.name,
+    "problem", [p for p in PROBLEMS if p.name in _TRANSITIONS], ids=lambda p: p.name
 )
 def test_many_digits_of_transitions(problem):
     found = diagram(problem)

@@ -115,10 +115,9 @@ def test_certificates_hold_the_digits(pair):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("student", ["erf", "relu"])
-def test_certificates_of_three_letters(student):
+def test_certificates_of_three_letters():
     pytest.importorskip("flint")
-    model = letters(student, "sin", [1.2, -0.6, 0.3], noise_variance=0.1)
+    model = letters("relu", "sin", [1.2, -0.6, 0.3], noise_variance=0.1)
     found = model.solve(alpha=2, ridge=0.1, certify=True)
     assert found.errors["test_error"] < 1e-13
     assert found.test_error == pytest.approx(model.solve(alpha=2, ridge=0.1).test_error, rel=1e-11)
@@ -144,12 +143,8 @@ def test_documents_of_the_last_release_are_read(pair):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [{"alignment": 1.0, "bulk": "orthonormal"}, {"alignment": 1.0}, {"bulk": "orthonormal"}],
-)
-def test_other_bulks_and_aligned_teachers(options):
-    model = letters("erf", "sign", [1.0, -0.4], **options)
+def test_another_bulk_and_an_aligned_teacher():
+    model = letters("erf", "sign", [1.0, -0.4], alignment=1.0, bulk="orthonormal")
     assert_same(model, model.kernel(), 2.0, 0.1)
 
 
@@ -192,9 +187,8 @@ def test_one_letter_with_stretched_rows_is_one_kind_of_rows():
 @pytest.mark.slow
 def test_sensitivities_with_the_complete_leading_order():
     model = gs.VocabularyFeatures(
-        "tanh", "sin", [1, 0.4], [0.6, 0.4], step_size=2.0, alpha0=30, leading_order="complete",
-        width=300,
-    )  # fmt: skip
+        "tanh", "sin", [1], [1], step_size=2.0, alpha0=30, leading_order="complete", width=300
+    )
     slope = model.sensitivities(alpha=2, ridge=0.1)["test_error", "step_size"]
     step = 1e-4
     high, low = (
@@ -236,10 +230,10 @@ def random_letters(random, count):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3])
-def test_letters_are_the_general_chain_at_two_hundred_random_points(count):
+def test_letters_are_the_general_chain_at_random_points(count):
     random = np.random.default_rng(count)
     kernel = random_letters(random, count)[0].kernel()
-    for _ in range(200):
+    for _ in range(60):
         model, alpha, ridge = random_letters(random, count)
         other = model.solve(alpha=alpha, ridge=ridge)
         given = letter_values(model.parameters) | {

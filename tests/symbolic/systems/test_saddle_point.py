@@ -98,7 +98,7 @@ def value_at(expr, point, digits=40):
     return expr.xreplace({n: n.evalf(digits + 5) for n in nodes}).evalf(digits)
 
 
-@pytest.mark.parametrize("variable", [V1, m, V1_hat, psi_hat], ids=str)
+@pytest.mark.parametrize("variable", [m, V1_hat], ids=str)
 def test_stationarity_is_the_numerical_derivative(energy, variable):
     # Central difference of step 1e-12: error 1e-24 times the third derivative.
     f = energy.free_energy.expression
