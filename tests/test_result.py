@@ -97,8 +97,8 @@ MADE = {
     "Assumption": lambda: STEP.equivalence().assumptions[-1],
     "ConditionalRisk": lambda: ConditionalRisk(0.1, 0.2, math.inf, 0.1, 0.2, 0.1, 0.2, 0.3, 0.4),
     "KernelSolution": lambda: STEP.kernel().solve(ridge=0.1),
-    "Sensitivities": lambda: STEP.sensitivities(ridge=0.1, alpha0=math.inf),
-    "Sensitivities, digits": lambda: STEP.sensitivities(ridge=0.1, wrt="ridge", digits=20),
+    "Sensitivities": lambda: MAGNET.sensitivities(h=0.1, beta=1.5),
+    "Sensitivities, digits": lambda: MAGNET.sensitivities(h=0.1, beta=1.5, wrt="h", digits=20),
     "Solution": lambda: SPIKED.solve(alpha=2, ridge=0.1),
     "ConvexSolution": lambda: ConvexSolution(
         test_error=0.1, training_loss=0.2, test_loss=0.3, objective=0.4, metrics={"test_<&>": 1.0},

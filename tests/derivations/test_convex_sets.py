@@ -64,6 +64,7 @@ def huber():
     return features.with_loss("huber(0.3)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "ridge"), [(2.0, 0.1), (0.5, 1e-4)])
 def test_the_error_of_one_loss_is_not_understated(huber, alpha, ridge):
     assert max(_misses(huber, alpha, ridge).values()) <= 1.0
