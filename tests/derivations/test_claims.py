@@ -30,7 +30,12 @@ from giantstep.derivations.claims import (
 )
 from giantstep.derivations.giant_steps import claims_equivalence
 from giantstep.derivations.identities import equal, vanishes
-from giantstep.derivations.one_gradient_step import claims_kernel, claims_large, claims_spike
+from giantstep.derivations.one_gradient_step import (
+    claims_kernel,
+    claims_large,
+    claims_risk,
+    claims_spike,
+)
 from giantstep.derivations.overlap_dynamics import claims as overlap_claims
 from giantstep.derivations.spiked_random_features import (
     claims_bounds,
@@ -122,7 +127,8 @@ SECONDS = {
     claims_bounds.coincidence, claims_errors.reference_values, spectrum_claims.values,
     claims_large.pairs_beyond_kernels, claims_equivalence.quadrature, claims_kernel.root_selection,
     claims_correlated_norms.population_errors, claims_notebook.stored_outputs,
-    claims_limits.invariances_of_models, overlap_claims.zeros,
+    claims_limits.invariances_of_models, overlap_claims.zeros, claims_errors.conditions,
+    claims_risk.ridgeless_values, claims_limits.order_of_limits,
 }  # fmt: skip
 
 

@@ -75,10 +75,10 @@ def test_directions_without_variance_are_harmless(matched_kernel):
         assert 2 * found.values[name] == pytest.approx(halved.values[name], rel=1e-11)
 
 
-@pytest.mark.parametrize(("alpha", "matched"), [(0.5, True), (2.0, False), (0.5, False)])
-def test_simulation(kernel, alpha, matched):
+@pytest.mark.parametrize("matched", [True, False])
+def test_simulation(kernel, matched):
     # The covariances are fixed, the data drawn anew: mean over seeds, in standard errors.
-    d, ridge, noise, seeds = 100, 0.05, 0.1, 25
+    alpha, d, ridge, noise, seeds = 0.5, 100, 0.05, 0.1, 25
     rng = np.random.default_rng(11)
     p = d if matched else 160
     theta = rng.standard_normal(p)

@@ -378,9 +378,9 @@ def test_kernel_files_run_without_giantstep(model, tmp_path):
 
 def test_batches_on_threads_agree_with_single_solves(model):
     rng = np.random.default_rng(0)
-    alpha, ridge = 10 ** rng.uniform(-1, 1, 600), 10 ** rng.uniform(-3, 1, 600)
+    alpha, ridge = 10 ** rng.uniform(-1, 1, 120), 10 ** rng.uniform(-3, 1, 120)
     batch = model.solve_many(alpha, ridge, workers=2)
-    for k in (0, 17, 599):
+    for k in (0, 17, 119):
         single = model.solve(alpha=alpha[k], ridge=ridge[k])
         assert_allclose(batch.values["test_error"][k], single.test_error, rtol=1e-12)
     assert batch.residual.max() <= 1e-11

@@ -90,10 +90,9 @@ def test_plain_random_features_elsewhere(student, teacher, alpha, beta, ridge, n
 # One interval with zeros; two intervals; no zeros; a linear student; a student with a mean.
 SPECTRA = [
     pytest.param("erf", 2.0, 1.5, id="zeros"),
-    pytest.param("tanh", 4.0, 2.0, id="gap"),
+    pytest.param("tanh", 4.0, 2.0, id="gap", marks=pytest.mark.slow),
     pytest.param("relu", 0.7, 1.2, id="mean", marks=pytest.mark.slow),
     pytest.param("z", 2.0, 3.0, id="linear", marks=pytest.mark.slow),
-    pytest.param("sin", 0.2, 5.0, id="few", marks=pytest.mark.slow),
 ]
 
 
