@@ -119,6 +119,7 @@ def test_kernels_of_plain_random_features_have_one_spectrum(student, alpha, beta
     np.testing.assert_allclose(other.stieltjes(z), one.stieltjes(z), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_digits_of_both_transforms():
     """The n × n kernel has |n − p| more zeros than the p × p covariance, or fewer."""
     step = OneGradientStep("erf", "erf", 2, 1.5, 0)
