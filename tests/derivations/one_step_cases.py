@@ -1,4 +1,4 @@
-"""One gradient step in tests: reference cases, and what of them is compared."""
+"""One gradient step in tests: reference cases, and columns of a table of spikes."""
 
 import pytest
 
@@ -6,10 +6,6 @@ from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step.reference import reference_cases
 
 CASES = pytest.mark.parametrize("case", reference_cases(), ids=lambda case: case.name)
-RISK_QUANTITIES = (
-    "initial", "trained", "improvement", "training_error_initial", "training_error_trained",
-    "effective_ridge", "ridge_derivative", "s",
-)  # fmt: skip
 MODEL = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
 
 FIRST_LAYER = {

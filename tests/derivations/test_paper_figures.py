@@ -20,7 +20,10 @@ from giantstep.derivations.spiked_random_features.phase_diagram import (
 from giantstep.errors import ParameterError
 
 
-@pytest.mark.parametrize("number", sorted(FIGURES))
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n not in (1, 5))) for n in sorted(FIGURES)],
+)
 def test_a_figure_comes_with_its_data(number: int, tmp_path: Path) -> None:
     found = paper_figure(number, dimension=40, seeds=2, progress=False)
     picture, data = found.save(tmp_path / "figure.png")

@@ -60,6 +60,7 @@ def test_a_bulk_matrix_explains_networks_that_spiked_random_features_miss():
     assert "theory, realised spike and bulk" in str(found)
 
 
+@pytest.mark.slow
 def test_correlated_norms_are_those_of_the_network(found):
     model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, leading_order="complete")
     other = model.realised(200, [0.5, 1.5], 0.1, seed=3, progress=False)
