@@ -78,6 +78,7 @@ def test_the_limit_of_many_neurons_is_the_lower_bound() -> None:
     assert gaps[0] > 9 * gaps[1] > 81 * gaps[2] > 0
 
 
+@pytest.mark.slow
 def test_digits_agree_with_floats_and_expressions() -> None:
     model = _model("sin", "tanh", (0.7, 1.2, 1, 2))
     digits = model.bounds(digits=25)
@@ -183,6 +184,7 @@ def test_tuned_steps_at_finite_alpha0() -> None:
         gs.bounds_over_step("cos", "sin", alpha0=5)
 
 
+@pytest.mark.slow
 def test_a_learnt_bias_lowers_the_bound() -> None:
     arguments: dict[str, Any] = {"spike_strength": 1.2, "bulk_variance": 1.1, "alignment": 0.9}
     found = gs.learned_bias_bound("erf", "relu", **arguments, bounds=(-3, 2))

@@ -250,6 +250,7 @@ def test_scaling_the_features_is_scaling_the_penalty(case, at):
     )
 
 
+@pytest.mark.slow
 @few
 @given(at=at_random)
 def test_huber_losses_lie_between_absolute_and_square(at):

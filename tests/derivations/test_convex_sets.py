@@ -82,6 +82,7 @@ def test_a_hinge_is_solved_at_large_penalties(ridge, known):
     assert found.errors["test_error"] < 1e-9
 
 
+@pytest.mark.slow
 def test_expansions_are_those_of_the_square_loss(huber):
     with pytest.raises(ParameterError, match=r"'large_alpha'.*huber\(0.3\).*use loss='square'"):
         huber.expansion("large_alpha", ridge=0.1)
@@ -90,6 +91,7 @@ def test_expansions_are_those_of_the_square_loss(huber):
     assert square.coefficients == series.coefficients
 
 
+@pytest.mark.slow
 def test_the_spectrum_is_that_of_the_features(huber):
     found, features = (m.spectrum(alpha=1.5, points=60) for m in (huber, huber.features))
     np.testing.assert_array_equal(found.densities, features.densities)

@@ -61,7 +61,7 @@ SLOPES: Any = {
     "loss": (GIVEN.at(noise_variance=0.1).with_loss("huber(0.3)"), {"alpha": 1.5}),
 }
 """Models, and where their answers are differentiated; a giant step is in test_sensitivities.py."""
-QUICK = ("step", "step of the full loss")
+QUICK = ("step of the full loss",)
 
 
 @pytest.mark.parametrize(
@@ -382,7 +382,7 @@ OLD_AND_NEW = {
 
 
 # Of losses and derivatives, which are derived and compiled first.
-AFTER_DERIVING = ("loss", "curve of a loss", "sensitivities")
+AFTER_DERIVING = ("loss", "curve of a loss", "sensitivities", "spectrum")
 
 
 @pytest.mark.parametrize(

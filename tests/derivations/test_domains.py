@@ -71,6 +71,7 @@ def test_a_start_is_one_of_the_unknown_and_not_of_its_coordinate(kernel):
         kernel.solve(alpha=1.4, start={"q": 1.2})
 
 
+@pytest.mark.slow
 def test_digits_and_derivatives_go_through_the_coordinate(kernel):
     digits = kernel.solve(alpha=1.0, digits=30)
     assert abs(digits.q - kernel.solve(alpha=1.0).q) < 1e-11

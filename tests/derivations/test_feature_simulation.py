@@ -142,6 +142,7 @@ ABSOLUTE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_readouts_of_a_convex_loss_extrapolate_to_their_theory():
     def network(dimension):
         return rows(erf, np.sin, FeatureClass(1.0, 1.2, 1.1), 0.9, noise_variance=0.1,

@@ -100,6 +100,7 @@ def test_energy_identity(alpha, ridge, r, width):
     assert slope == pytest.approx(model.solve(alpha=alpha, ridge=ridge).q2, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_without_a_mean_direction_nothing_changes():
     plain = gs.SpikedRandomFeatures("erf", "erf", step_size=0)
     assert plain.solve(alpha=2, ridge=0.1, width=10).test_error == pytest.approx(

@@ -289,6 +289,7 @@ def test_the_figure_has_a_panel_for_each_time(stairs, directions, tmp_path):
         assert svg_text(stairs.plot()) == svg_text(stairs.plot())
 
 
+@pytest.mark.slow
 def test_figures_of_other_shapes_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     small = {"dimension": 20, "samples_factor": 10, "width": 8, "seeds": 1}

@@ -67,6 +67,7 @@ def test_kernel_of_an_aligned_model():
         kernel.solve(alpha=0.5, ridge=0.1, alignment=0.5)
 
 
+@pytest.mark.slow
 def test_digits_of_an_aligned_model():
     model = gs.SpikedRandomFeatures.from_parameters(
         "z", "relu", spike_strength=2.5, bulk_variance=0.5, alignment=1.0

@@ -82,6 +82,7 @@ def test_rounding_grows_in_what_follows_from_the_unknowns():
         assert abs(float(value - precise[name])) <= found.errors[name] <= 1e-11
 
 
+@pytest.mark.slow
 def test_width_of_a_bell_is_not_its_slope_far_out():
     kernel = kernel_of({x: a * mean(relu(z + x) * sp.exp(-b * z**2)) + a / 10}, a, b)
     found = kernel.solve(a=0.5, b=300.0)
@@ -116,6 +117,7 @@ def test_unknown_that_runs_to_its_boundary_is_named(monkeypatch):
     assert max(levels) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [300.0, pytest.param(3000.0, marks=pytest.mark.slow)])
 def test_features_between_the_nodes_are_seen(slope):
     # 1 - E tanh² = E sech² has the weight 2/slope at z = -b/sqrt(x) and x is close to 1; the next

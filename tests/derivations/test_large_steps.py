@@ -277,6 +277,7 @@ def test_bad_functions_are_refused(arguments, kind, message):
         large_step_limit(*arguments)
 
 
+@pytest.mark.slow
 def test_a_minimum_beyond_the_scan_is_an_error():
     with pytest.raises(ConvergenceError, match="beyond the amplitudes that are scanned"):
         large_step_limit("tanh(z/1000)", "erf")

@@ -208,7 +208,9 @@ def test_digits_of_the_perceptron():
     assert str(found["q"]).startswith("0.72829817397071")
 
 
-@pytest.mark.parametrize("loss", ["square", "logistic", "hinge"])
+@pytest.mark.parametrize(
+    "loss", ["logistic", *(pytest.param(x, marks=pytest.mark.slow) for x in ("square", "hinge"))]
+)
 def test_convex_losses_meet_the_classifiers(loss):
     kernel = gs.lower(margin_classifier(loss))
     other = kernel.solve(alpha=2, ridge=0.5, signal_power=1, noise_variance=0)
@@ -335,6 +337,7 @@ def test_models_are_read_back():
         assert again.to_json() == model.to_json()
 
 
+@pytest.mark.slow
 def test_a_density_of_ones_own_is_the_gaussian_channel():
     model = MultiIndex.from_density("exp(-(y - z)**2/2)/sqrt(2*pi)", label_range=(-18, 18))
     # 1/(V + Δ) of linear labels.

@@ -265,9 +265,10 @@ def linearised_risk(
     return np.mean((features(test) @ weights - teacher(test[:, 0])) ** 2)
 
 
-@pytest.mark.parametrize("theta", [4.0, pytest.param(8.0, marks=pytest.mark.slow)])
-def test_linearised_networks_agree(theta):
+@pytest.mark.slow
+def test_linearised_networks_agree():
     """He1 + He3/3 on sin(1.5 z), α = 4, β = 1.5, λ_B = .05, Δ = .05, γ² = .7."""
+    theta = 8.0
     square = (1 - math.exp(-4.5)) / 2 + 0.05
     linear = 1.5 * math.exp(-1.125)
     alpha0 = 0.7 * square / (linear**2 * 0.3)
@@ -308,6 +309,7 @@ def test_networks_agree_inside_of_the_range_and_letters_outside():
 # ---------------------------------------------------------------------- as users meet it
 
 
+@pytest.mark.slow
 def test_curves_sensitivities_and_documents():
     small = erf_step().at_width(600)
     curve = small.curve(ridge=gs.paper_ridge(0.05), step_size=[0, 2, 6])

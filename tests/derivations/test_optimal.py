@@ -130,6 +130,7 @@ def test_an_order_parameter_of_given_features():
     assert found.derivative == pytest.approx(wanted, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_arrays_give_a_dataset(model):
     curve = model.optimum(
         over=["ridge", "step_size"], alpha=[0.5, 1.5], bounds=BOUNDS, progress=False

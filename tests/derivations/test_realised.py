@@ -44,6 +44,7 @@ def test_both_theories_stand_beside_the_measurement(found, tmp_path):
     assert repr(found).startswith("RealisedNetwork(dimension=200, seed=3")
 
 
+@pytest.mark.slow
 def test_a_bulk_matrix_explains_networks_that_spiked_random_features_miss():
     # At alpha0 = 1 the bulk is far from isotropic and theta of networks is -0.37: Result 3.1
     # gives -0.21, and the theory at the bulk matrix of each network has to close the gap.

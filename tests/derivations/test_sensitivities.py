@@ -255,6 +255,7 @@ def test_bad_arguments_are_refused():
         model.sensitivities(alpha=1, ridge=1, digits=10**6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("student", "teacher", "alpha0"),
     [

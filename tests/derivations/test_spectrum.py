@@ -394,6 +394,7 @@ def test_densities_at_points_and_on_other_grids():
             spectrum.cumulative_at(bad)
 
 
+@pytest.mark.slow
 def test_trained_network_beside_its_asymptotics():
     """The features of one trained network, at the spike that it has found."""
     model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)

@@ -85,6 +85,7 @@ class TestAgainstExactSolutions:
         assert found.remainder_order == 2
         require_slopes(found, [1e2, 1e3], 15)
 
+    @pytest.mark.slow
     def test_interpolation_threshold_peaks_like_one_over_the_root_of_the_ridge(self):
         model = DIRECT("sin", "sin", spike_strength=1.0, bulk_variance=1.1, alignment=0.9)
         found = model.expansion("small_ridge", 0, alpha=1.0, digits=10)

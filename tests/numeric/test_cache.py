@@ -349,6 +349,7 @@ def test_index_of_another_numba_is_not_used(compiled, tmp_path):
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
 
 
+@pytest.mark.slow
 def test_files_of_another_numba_are_left_alone(tmp_path, monkeypatch):
     # Both versions keep their files side by side, as two environments that share a folder do.
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "0"]

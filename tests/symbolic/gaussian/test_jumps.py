@@ -73,6 +73,7 @@ def test_kernels_with_jumps(value, expected, slope):
     assert abs(kernel.sensitivities(a=0.2)["m", "a"] - slope) < 1e-9
 
 
+@pytest.mark.slow
 def test_narrow_features_of_fixed_width_are_resolved():
     value = a + E(sp.tanh(1000 * (z - m)) ** 2) / 2
     kernel = lower(SaddlePointSystem.from_fixed_point({m: value}, name="k", parameters=(a,)))

@@ -257,8 +257,12 @@ REFUSED = "single site of q is none of this free energy"
 
 @pytest.mark.parametrize(
     ("energy", "point"),
-    [(FACTOR, {"beta": 1.5, "h": 0.3}), (CONJUGATE, {"alpha": 1.0, "kappa": 0.2})],
-    ids=["factor", "conjugate"],
+    [
+        pytest.param(FACTOR, {"beta": 1.5, "h": 0.3}, id="factor"),
+        pytest.param(
+            CONJUGATE, {"alpha": 1.0, "kappa": 0.2}, id="conjugate", marks=pytest.mark.slow
+        ),
+    ],
 )
 def test_sites_that_determine_another_overlap_are_refused(energy, point):
     model = kernel(energy)
