@@ -31,17 +31,10 @@ FOUND = [
 ]
 
 
+# Digits take two to eight seconds for each.
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("spiked", "point"),
-    [
-        pytest.param(
-            *case,
-            id=f"{case[0][0]} {case[0][1]}",
-            # Digits take two seconds for one of them, five and more for the others.
-            marks=() if case[0] == ("exp", "He8", 0.6176, 3.936, 0.9725) else pytest.mark.slow,
-        )
-        for case in FOUND
-    ],
+    ("spiked", "point"), FOUND, ids=[f"{case[0][0]} {case[0][1]}" for case in FOUND]
 )
 def test_estimate_is_no_smaller_than_the_error(spiked, point):
     student, teacher, r, c, gamma = spiked
@@ -119,6 +112,7 @@ def test_coarse_solution_that_is_wrong_does_not_make_the_rest_look_good(model, m
     assert error >= 9 * difference**2 * model.solve(alpha=1.5, ridge=0.1).test_error
 
 
+@pytest.mark.slow
 def test_row_that_plain_python_refuses_is_solved_compiled(model, monkeypatch):
     # math.log of a negative number is a ValueError, and must not change its neighbours' digits.
     kernel = model._kernel
