@@ -458,6 +458,7 @@ def test_correlated_norms_reach_theory_and_comparison(run, tmp_path, monkeypatch
     assert " complete" in both and "0.03539" in both and "0.034382" in both
 
 
+@pytest.mark.slow
 def test_the_optimum_stands_beside_the_curve(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     noisy = ["curve", *PAIR, "--noise", "0.1", "--alpha0", "5", "--alpha", "3", "--optimal"]

@@ -28,23 +28,19 @@ from giantstep.derivations.claims import (
     to_json,
     verify,
 )
-from giantstep.derivations.giant_steps import claims_equivalence
 from giantstep.derivations.identities import equal, vanishes
 from giantstep.derivations.one_gradient_step import (
     claims_kernel,
     claims_large,
-    claims_risk,
     claims_spike,
 )
 from giantstep.derivations.overlap_dynamics import claims as overlap_claims
 from giantstep.derivations.spiked_random_features import (
     claims_bounds,
-    claims_correlated_norms,
     claims_errors,
     claims_finite_size,
     claims_limits,
     claims_mapping,
-    claims_notebook,
     physics as fe,
 )
 from giantstep.derivations.spiked_random_features.convex import claims as convex_claims
@@ -52,7 +48,6 @@ from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.derivations.spiked_random_features.mapping import spike_mapping
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.derivations.spiked_random_features.published import written_out
-from giantstep.derivations.spiked_random_features.spectrum import claims as spectrum_claims
 from giantstep.errors import MissingDependencyError, ParameterError
 from giantstep.symbolic.expressions.activations import activation, z
 from giantstep.symbolic.gaussian.expectation import expect
@@ -119,17 +114,6 @@ ELSEWHERE = {
     convex_claims.reference_values, convex_claims.square_loss, claims_large.tau_table,
     convex_claims.simulated_readouts, claims_finite_size.deviations, overlap_claims.large_batches,
 }  # fmt: skip
-# Seconds each, and quick tests ask the same of the models, more closely: test_bounds.py,
-# test_reference_values.py, test_spectrum.py, test_large_steps.py, test_equivalence.py,
-# test_kernel_spectrum.py, test_model.py, test_stored_simulations.py, test_overlap_dynamics.py.
-SECONDS = {
-    claims_bounds.bounds_of_models, claims_bounds.perfect_pairs, claims_bounds.tuned_steps,
-    claims_bounds.coincidence, claims_errors.reference_values, spectrum_claims.values,
-    claims_large.pairs_beyond_kernels, claims_equivalence.quadrature, claims_kernel.root_selection,
-    claims_correlated_norms.population_errors, claims_notebook.stored_outputs,
-    claims_limits.invariances_of_models, overlap_claims.zeros, claims_errors.conditions,
-    claims_risk.ridgeless_values, claims_limits.order_of_limits,
-}  # fmt: skip
 
 
 def all_evidence():
@@ -156,8 +140,8 @@ def all_evidence():
             ):
                 continue
             seen.append(asked)
-            # That networks follow the theory is asked of the simulators, too, at once.
-            slow = check.slow or check.kind is EvidenceKind.SIMULATION or check.compute in SECONDS
+            # What is computed takes seconds, and is asked of models and simulators by other tests.
+            slow = check.slow or check.kind in (EvidenceKind.QUADRATURE, EvidenceKind.SIMULATION)
             marks = [pytest.mark.slow] * slow
             yield pytest.param(check, id=f"{claim.identifier}: {check.description}", marks=marks)
 

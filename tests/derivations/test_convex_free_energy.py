@@ -31,6 +31,9 @@ from giantstep.symbolic.gaussian.ramp_moments import kink_moment, ramp_moment
 from giantstep.symbolic.losses.proximal import MoreauEnvelope
 from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 
+# Derivatives by differences of what test_convex_readouts.py asks as equations.
+pytestmark = pytest.mark.slow
+
 FUNCTIONS = [
     {
         "normal_cdf": ndtr, "OwenT": owens_t, "erf": erf, "erfc": erfc,
@@ -173,11 +176,7 @@ CONJUGATE = {
 }  # fmt: skip
 
 
-# Huber and logistic; of the absolute loss and the hinge, whose averages are in cases, slow.
-@pytest.mark.parametrize(
-    ("case", "known"),
-    [pytest.param(*r, marks=[pytest.mark.slow] * (k in (1, 3))) for k, r in enumerate(REFERENCE)],
-)
+@pytest.mark.parametrize(("case", "known"), REFERENCE)
 def test_the_free_energy_is_stationary_at_independent_solutions(case, known):
     # The conjugates are what makes it stationary in the order parameters; then it has to be
     # stationary in the conjugates, and in m.
@@ -211,10 +210,7 @@ at_random = st.fixed_dictionaries(
     }
 )
 few = settings(max_examples=2, deadline=None)
-# Labels of chance under a kinked loss are integrated by panels in the field, for seconds a point.
-EVERY_CASE = pytest.mark.parametrize(
-    "case", [pytest.param(c, marks=[pytest.mark.slow] * (c[1] == "logistic")) for c in CASES]
-)
+EVERY_CASE = pytest.mark.parametrize("case", CASES)
 
 
 @functools.cache
@@ -250,7 +246,6 @@ def test_scaling_the_features_is_scaling_the_penalty(case, at):
     )
 
 
-@pytest.mark.slow
 @few
 @given(at=at_random)
 def test_huber_losses_lie_between_absolute_and_square(at):
@@ -291,7 +286,6 @@ def test_classification_errors_are_integrals_over_the_field(labels, noise, at):
     assert error == pytest.approx(wanted, abs=1e-8)
 
 
-@pytest.mark.slow
 def test_signs_by_a_teacher_are_those_of_the_channel():
     at = {**dict.fromkeys(CONJUGATE, 0.7), symbols.V1: 0.9, symbols.V2: 1.3, symbols.q1: 1.2,
           symbols.q2: 0.8, symbols.m: 0.6, symbols.theta: 0.1, symbols.psi: 0.5}  # fmt: skip

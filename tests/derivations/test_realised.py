@@ -12,6 +12,9 @@ import giantstep as gs
 from giantstep.errors import ParameterError
 from giantstep.numeric.networks.bulk import norm_overlap
 
+# Networks of their own, for seconds each.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found():
@@ -44,7 +47,6 @@ def test_both_theories_stand_beside_the_measurement(found, tmp_path):
     assert repr(found).startswith("RealisedNetwork(dimension=200, seed=3")
 
 
-@pytest.mark.slow
 def test_a_bulk_matrix_explains_networks_that_spiked_random_features_miss():
     # At alpha0 = 1 the bulk is far from isotropic and theta of networks is -0.37: Result 3.1
     # gives -0.21, and the theory at the bulk matrix of each network has to close the gap.
@@ -61,7 +63,6 @@ def test_a_bulk_matrix_explains_networks_that_spiked_random_features_miss():
     assert "theory, realised spike and bulk" in str(found)
 
 
-@pytest.mark.slow
 def test_correlated_norms_are_those_of_the_network(found):
     model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, leading_order="complete")
     other = model.realised(200, [0.5, 1.5], 0.1, seed=3, progress=False)

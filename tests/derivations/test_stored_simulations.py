@@ -29,6 +29,9 @@ from giantstep.numeric.networks.run import simulate
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.targets.target import target
 
+# Means of earlier simulators: the network itself is compared with its textbook recipe at once.
+pytestmark = pytest.mark.slow
+
 FILE = Path(__file__).parents[1] / "reference" / "simulations" / "means.json"
 RECORDS = json.loads(FILE.read_text("utf-8"))["records"]
 SPECTRA = ("singular_values", "kernel_eigenvalues", "linearised_eigenvalues")
@@ -160,22 +163,10 @@ ASKED = {
     "gradient slopes": gradient_slopes,
     "sampled gradient": sampled_gradient,
 }
+
+
 # They derive a model of their own, or have one of the others with an option.
-SLOW = {
-    "network, control variate", "given", "given, orthonormal", "given, control variate",
-    "given, huber", "given, hinge", "given, square of signs", "network, logistic",
-    "letters, equivalent", "letters with biases", "letters of rank two", "spectrum of networks",
-    "realised",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        pytest.param(r, id=r["name"], marks=[pytest.mark.slow] * (r["name"] in SLOW))
-        for r in RECORDS
-    ],
-)
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["name"])
 def test_means_are_those_of_the_simulators_before(record):
     model = (built(record["model"]),) if "model" in record else ()
     found = ASKED[record["ask"]](*model, **record["arguments"])

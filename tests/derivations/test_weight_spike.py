@@ -284,6 +284,7 @@ def test_it_says_whether_there_is_an_outlier():
     assert "30 digits" in precise.rests_on
 
 
+@pytest.mark.slow
 def test_cached_functions_are_not_derived_again():
     model = network()
     model.weight_spike_curve([1.0, 4.0])  # fills the cache

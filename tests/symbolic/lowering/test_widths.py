@@ -15,6 +15,9 @@ from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.measures import curvature, integrand_widths
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
+# Corners of the rules of test_driver.py and test_solver.py, each with a kernel of its own.
+pytestmark = pytest.mark.slow
+
 s, y = sp.symbols("s y", positive=True)
 z = sp.Symbol("z", real=True)
 
@@ -50,7 +53,7 @@ def test_the_width_is_the_distance_of_the_nearest_pole(rise):
 
 
 # The nodes of both are placed by one text; in Python they are visited one by one.
-BOTH = pytest.mark.parametrize("target", ["numpy", pytest.param("python", marks=pytest.mark.slow)])
+BOTH = pytest.mark.parametrize("target", ["numpy", "python"])
 
 
 @BOTH
