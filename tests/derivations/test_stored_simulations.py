@@ -165,7 +165,6 @@ ASKED = {
 }
 
 
-# They derive a model of their own, or have one of the others with an option.
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["name"])
 def test_means_are_those_of_the_simulators_before(record):
     model = (built(record["model"]),) if "model" in record else ()
