@@ -328,16 +328,6 @@ def test_the_square_loss_as_a_convex_one_takes_any_law():
 
 
 @pytest.mark.slow
-def test_a_robust_loss_on_a_law_against_readouts_of_finite_size():
-    # Of an orthonormal frame, whose rows the simulator draws.
-    readout = model_of("orthonormal", student="erf").with_loss("huber(0.3)")
-    data = readout.simulate(200, [2.0], 0.1, seeds=16, progress=False)
-    theory = gs.ConvexReadout(readout.features, "huber(0.3)", width=100).solve(alpha=2, ridge=0.1)
-    mean, error = (float(data[f"test_error_{p}"][0]) for p in ("mean", "standard_error"))
-    assert mean == pytest.approx(theory.test_error, abs=4 * error)
-
-
-@pytest.mark.slow
 def test_the_objective_counts_the_penalty_of_the_law():
     # Its derivative by λ is that of the penalty alone, as the readout is where it is smallest.
     readout = model_of(two_levels(penalty=[1.0, 8.0]), student="erf").with_loss("square")

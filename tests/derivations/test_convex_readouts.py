@@ -316,15 +316,6 @@ def test_numbers_in_a_loss_are_values_of_its_parameters():
     assert found.test_error == pytest.approx(text.test_error, rel=1e-12)
 
 
-@pytest.mark.slow
-def test_a_smooth_loss_may_have_parameters_too():
-    model = features(noise_variance=0.1)
-    loss = gs.convex_loss("log(cosh(a*(x - y)))/a", a=3.0)
-    plain = model.with_loss("log(cosh(3*(x - y)))/3").solve(alpha=2.0, ridge=0.1)
-    found = model.with_loss(loss).solve(alpha=2.0, ridge=0.1)
-    assert found.test_error == pytest.approx(plain.test_error, rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("loss", "parameters", "error", "words"),
     [

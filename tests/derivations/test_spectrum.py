@@ -174,7 +174,7 @@ def test_outliers_of_the_population_covariance():
 
 
 @pytest.mark.slow
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(
     student=st.sampled_from(["erf", "tanh", "sin", "relu", "cos"]),
     r=st.sampled_from([0.5, 1.0, -1.5]),

@@ -116,7 +116,6 @@ class TestAgainstExactSolutions:
         [
             ("large_alpha", RELU),
             ("small_ridge", SIN_HE),
-            ("threshold", RELU),
             ("threshold", SIN_TANH),
             ("few_samples", SIGN),
             ("few_samples", erf()),

@@ -29,8 +29,7 @@ from giantstep.symbolic.lowering.inner_averages import (
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
-from . import product_systems
-from .generated_code import module_of, names_in
+from .generated_code import module_of
 
 z, s, t, h = sp.symbols("z s t h", real=True)
 q, r, v, x, q_0, q_1, beta, alpha, noise, rho = sp.symbols(
@@ -227,22 +226,6 @@ def test_correlated_variables_inside_a_function(function):
     outer = LAW @ np.log(np.cosh(LINE)) if function is sp.cosh else 0.0
     variance = 1 + found**2 + 0.8 * found
     assert found == pytest.approx(1 + (variance / 2 + outer) / 10, rel=1e-12)
-
-
-@pytest.mark.slow
-def test_twenty_digits():
-    name = "tilted"
-    namespace = names_in(gs.lower(product_systems.tilted()).source("mpmath"))
-    found = namespace["solve_point"](product_systems.POINTS[name][1], digits=20)
-    with mpmath.workdps(40):
-        log_cosh = mpmath.quad(lambda u: mpmath.log(mpmath.cosh(u)) * mpmath.npdf(u), [-16, 0, 16])
-        tanh = mpmath.quad(lambda u: mpmath.tanh(u) ** 2 * mpmath.npdf(u), [-16, 0, 16])
-        a = mpmath.mpf("0.3")
-        c = 1 + a * log_cosh
-        exact = {"x": 2 * c / (1 + mpmath.sqrt(1 - 2 * a * c)), "slope": tanh}
-        for output, (value, error) in found.items():
-            assert abs(mpmath.mpf(str(value)) - exact[output]) <= 2e-20, output
-            assert error <= 1e-20
 
 
 # -- how averages are scaled
