@@ -25,7 +25,7 @@ from giantstep.numeric.proofs.interval_minimum import ProvenMinimum
 from giantstep.symbolic.exact.ball_functions import BallEvaluator
 from giantstep.symbolic.gaussian.enclosures import PRECISION
 
-LONG = {("tanh", "tanh"), ("tanh", "relu")}
+LONG = {("tanh", "tanh"), ("tanh", "relu"), ("tanh", "erf"), ("erf", "tanh"), ("erf", "sin")}
 QUICK = {("erf", "erf"), ("sin", "sin")}
 
 

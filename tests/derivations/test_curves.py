@@ -59,7 +59,7 @@ SLOPES: Any = {
     "step of the full loss": (FULL, {}),
     "letters": (LETTERS.at(width=300, alpha0=5.0, noise_variance=0.1), {"alpha": 1.5}),
 }
-"""Models, and where their answers are differentiated; a giant step and a loss are in test_sensitivities.py."""
+"""Models, and where they are differentiated; a step and a loss are in test_sensitivities.py."""
 QUICK = ("step of the full loss",)
 
 
