@@ -75,6 +75,8 @@ def all_values(solution):
     [
         pytest.param(case, id=case.name, marks=[pytest.mark.slow] if number else [])
         for number, case in enumerate(reference_cases())
+        # One model on five sample complexities: two of them.
+        if case.name not in ("A2, alpha=0.9", "A2, alpha=1.6", "A2, alpha=2.3")
     ],
 )
 def test_intervals_hold_the_reference_values(spiked_solution, case):
@@ -111,7 +113,7 @@ def test_risks_hold_60_digits_of_mpmath(flint, ridge, changes):
     assert abs(risk.trained - exact.trained) <= risk.errors["trained"] < 1e-12
 
 
-@pytest.mark.parametrize("student", ["z", "relu", pytest.param("softplus", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("student", ["z", "relu"])
 def test_risks_of_other_students(flint, student):
     model = gs.OneGradientStep(student, "sin", **STEP, centre=True)
     ridges = [0.0, 0.5]
@@ -126,13 +128,11 @@ HARD = {
     "small ridge": (gs.SpikedRandomFeatures, ("tanh", "sin"), {}, 2, 1e-8),
     "peak": (gs.SpikedRandomFeatures, ("tanh", "sin"), {}, 1, 1e-4),
     "no step": (gs.SpikedRandomFeatures, ("erf", "erf"), {"step_size": 0}, 2, 0.1),
-    "population": (gs.SpikedRandomFeatures, ("tanh", "sin"), {"alpha0": math.inf}, 2, 0.1),
     "no gradient": (gs.SpikedRandomFeatures, ("tanh", "He(2, z)"), {"alpha0": math.inf}, 2, 0.1),
     "width": (gs.SpikedRandomFeatures, ("tanh", "sin"), {"width": 1000}, 2, 0.1),
     "norms": (gs.SpikedRandomFeatures, ("tanh", "sin"), {"leading_order": "complete"}, 2, 0.1),
     "aligned": (from_parameters, ("tanh", "sin"), {"alignment": 1.0}, 2, 0.1),
     "no spike": (from_parameters, ("tanh", "sin"), {"spike_strength": 0.0}, 2, 0.1),
-    "unit bulk": (from_parameters, ("erf", "erf"), {"bulk_variance": 1.0}, 2, 0.1),
     "kinks": (from_parameters, ("relu", "relu"), {}, 2, 0.1),
     "jumps": (from_parameters, ("sign", "sign"), {}, 2, 0.1),
     "growing": (from_parameters, ("exp(z/2)", "sin"), {}, 2, 0.1),
