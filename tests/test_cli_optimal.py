@@ -23,12 +23,6 @@ def test_several_sample_complexities_give_a_table(run):
 
 
 @pytest.mark.slow
-def test_digits(run):
-    code, out, _ = run("optimal", *MODEL, "--alpha", "1.5", "--digits", "20")
-    assert code == 0 and "0.19768729420751311058" in out and "20 digits" in out
-
-
-@pytest.mark.slow
 def test_step_size(run):
     arguments = ("--student", "erf", "--teacher", "erf", "--alpha0", "4", "--ridge", "0.05")
     code, out, _ = run(

@@ -34,18 +34,6 @@ def test_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "20 digits" in text
 
 
-@pytest.mark.slow
-def test_tuned_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "step.json"
-    pair = ("--student", "sin", "--teacher", "sin")
-    text = _run(capsys, "bounds", *pair, "--tune-step", "--alpha0", "inf", "--out", str(out))
-    assert "s = E, m = exp(1/2); exact" in text
-    assert json.loads(out.read_text())["data_vars"]["upper"]
-    text = _run(capsys, "bounds", *pair, "--tune-step", "--alpha0", "5", "--noise", "0.1")
-    assert "α₀ = 5, Δ = 0.1" in text
-    assert "perfect" not in text
-
-
 def test_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "curve.nc"
     text = _run(
@@ -65,13 +53,10 @@ def test_curve_of_another_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str
         capsys, "curve", "--student", "erf", "--loss", "logistic", "--labels", "sign", "--alpha",
         "1,2", "--simulate", "--dimension", "40", "--seeds", "2", "--out", str(out),
     )  # fmt: skip
-    assert "training loss" in text
+    assert "training loss" in text and "logistic" in text
     # A fraction of wrong signs has no linear bound.
     assert "linear bound" not in text
     assert "linear_bound" not in xr.load_dataset(out.with_suffix(".nc"))
-    text = _run(capsys, "curve", "--student", "erf", "--loss", "huber(0.5)", "--alpha", "1,2")
-    assert "huber" in text
-    assert "linear bound" in text
 
 
 def test_phase(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -244,7 +244,7 @@ def test_more_digits_of_a_risk_begin_with_those_of_fewer(step, ridge, few, more)
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.floats(0.2, 5), st.sampled_from([1e-3, 0.1, 2]), st.integers(1, 25), st.integers(1, 25))
 def test_more_digits_of_a_solution_begin_with_those_of_fewer(alpha, ridge, few, more):
     model = gs.SpikedRandomFeatures("erf", "sin")

@@ -278,15 +278,6 @@ def test_a_label_above_the_quantile_costs_its_level():
 
 
 @pytest.mark.slow
-def test_a_quantile_at_one_half_is_half_the_absolute_loss():
-    model = features(noise_variance=0.1)
-    half, absolute = model.with_loss("quantile(0.5)"), model.with_loss("absolute")
-    found, twice = half.solve(alpha=2.0, ridge=0.1), absolute.solve(alpha=2.0, ridge=0.2)
-    assert found.test_error == pytest.approx(twice.test_error, rel=1e-12)
-    assert found.training_loss == pytest.approx(twice.training_loss / 2, rel=1e-12)
-
-
-@pytest.mark.slow
 def test_one_kernel_serves_all_values_of_the_parameters_of_a_loss():
     model = features(noise_variance=0.1)
     own = [model.with_loss(gs.convex_loss(PINBALL, t=t)) for t in (0.3, 0.9)]

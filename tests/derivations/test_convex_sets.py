@@ -31,7 +31,7 @@ def sets():
 @pytest.mark.parametrize("loss", _LOSSES)
 def test_random_sets_are_solved(sets, loss):
     rng = np.random.default_rng(5)
-    found = [sets.outcome(n, *sets.random_readout(loss, rng), 1e-8) for n in range(20)]
+    found = [sets.outcome(n, *sets.random_readout(loss, rng), 1e-8) for n in range(8)]
     assert not [o.error for o in found if o.error]
     assert max(o.residual for o in found) < 1e-12
 
@@ -50,7 +50,7 @@ def _misses(readout, alpha, ridge, rtol=1e-3):
 @pytest.mark.parametrize("loss", _LOSSES)
 def test_errors_are_never_understated(sets, loss):
     rng = np.random.default_rng(7)
-    for _ in range(40):
+    for _ in range(10):
         # Two rules that are both far from the limit, at 1e-3, say up to 15 % too little.
         misses = _misses(*sets.random_readout(loss, rng), rtol=1e-6)
         assert max(misses.values()) <= 1.0, misses
@@ -71,14 +71,13 @@ def test_the_error_of_one_loss_is_not_understated(huber, alpha, ridge):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("ridge", "known"), [(1e3, 0.143538719894), (3e4, 0.143565372684)])
-def test_a_hinge_is_solved_at_large_penalties(ridge, known):
+def test_a_hinge_is_solved_at_large_penalties():
     """Predictions are next to certain there, and the average of a step is steep."""
     features = gs.SpikedRandomFeatures.from_parameters(
         "erf", "sign", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
     )
-    found = features.with_loss("hinge", labels="sign").solve(alpha=2, ridge=ridge)
-    assert found.test_error == pytest.approx(known, rel=1e-6)
+    found = features.with_loss("hinge", labels="sign").solve(alpha=2, ridge=3e4)
+    assert found.test_error == pytest.approx(0.143565372684, rel=1e-6)
     assert found.errors["test_error"] < 1e-9
 
 

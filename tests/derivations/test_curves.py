@@ -57,7 +57,6 @@ def test_a_curve_has_the_solution_of_every_point(model, output, fixed, axes):
 SLOPES: Any = {
     "step": (STEP, {}),
     "step of the full loss": (FULL, {}),
-    "letters": (LETTERS.at(width=300, alpha0=5.0, noise_variance=0.1), {"alpha": 1.5}),
 }
 """Models, and where they are differentiated; a step and a loss are in test_sensitivities.py."""
 QUICK = ("step of the full loss",)

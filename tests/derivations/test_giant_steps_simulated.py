@@ -93,26 +93,6 @@ def test_networks_learn_what_the_staircase_says(target, student, options, chain)
     assert found.agrees, str(found)
 
 
-@pytest.mark.slow
-def test_two_readout_values_reach_one_direction_less():
-    # x1*x2 and He3(x1)*x3 are both of even degree: the clusters ±u move along one combination.
-    options = {"samples_factor": 600, "dimension": 200, "width": 64}
-    signs = simulate(P04, readout="signs", seeds=4, **options)
-    spread = simulate(P04, seeds=2, **options)
-    plane = [[0, 1, 0], [0, 0, 1]]
-    few = signs.result.singular_values(plane, "shared")[:, 2].mean(axis=0)
-    many = spread.result.singular_values(plane, "shared")[:, 2].mean(axis=0)
-    assert few[0] > 0.1 and many[0] > 0.1
-    # What is left with two values is of the order of 1/d; with many it is not.
-    assert few[1] < 0.01 and many[1] > 3 * few[1]
-    predicted = [(v.name, v.step, v.certain) for v in signs.basis]
-    assert predicted == [("e1", 1, True), ("e2", 2, False), ("e3", 2, False)]
-    rows = {(row.step, row.direction.name): row for row in signs.directions}
-    assert rows[2, "e2"].predicted is None and rows[2, "e2"].agrees is None
-    assert signs.agrees and "reaches dimension 2 of 3" in unwrapped(signs)
-    assert [v.certain for v in spread.basis] == [True] * 3
-
-
 def test_readouts_given_as_values_make_their_clusters():
     # Readouts ±1, ±2: each of the two pairs has an odd and an even direction, enough for P04.
     found = simulate(P04, readout=[1, 2.0], seeds=2)

@@ -180,8 +180,8 @@ def test_information_is_the_slope_of_the_average_for_two_directions():
 @pytest.mark.slow
 def test_directions_of_a_committee_are_learned_beyond_the_threshold():
     model = MultiIndex("sign(x1) + sign(x2)")
-    below, above = model.solve(alpha=1.8), model.solve(alpha=3.0)
-    assert below.amp_overlap < 1e-4 < 0.4 < above.amp_overlap
+    above = model.solve(alpha=3.0)
+    assert above.amp_overlap > 0.4
     assert np.array(above.overlaps).reshape(2, 2) == pytest.approx(
         np.array([[0.65291565, 0.16146172], [0.16146172, 0.65291565]]), rel=1e-6
     )

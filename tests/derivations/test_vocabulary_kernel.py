@@ -116,15 +116,6 @@ def test_certificates_hold_the_digits(pair):
         assert gs.Solution.from_json(found.to_json()) == found
 
 
-@pytest.mark.slow
-def test_certificates_of_three_letters():
-    pytest.importorskip("flint")
-    model = letters("relu", "sin", [1.2, -0.6, 0.3], noise_variance=0.1)
-    found = model.solve(alpha=2, ridge=0.1, certify=True)
-    assert found.errors["test_error"] < 1e-13
-    assert found.test_error == pytest.approx(model.solve(alpha=2, ridge=0.1).test_error, rel=1e-11)
-
-
 def test_certificates_that_letters_do_not_have():
     after_step = gs.VocabularyFeatures("tanh", "sin", [1, -0.5], [0.5, 0.5], step_size=3, alpha0=8)
     with pytest.raises(

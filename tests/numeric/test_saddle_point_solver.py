@@ -31,10 +31,10 @@ PAIRS = [
     [*PAIRS[:2], *(pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS[2:])],
 )
 def test_no_failure_at_random_points(student, teacher, arguments):
-    # 5000 points a pair, 20 000 in all, over the whole range that is asked for.
+    # Over the whole range that is asked for.
     model = gs.SpikedRandomFeatures(student, teacher, **arguments)
     rng = np.random.default_rng(sum(map(ord, student + teacher)))
-    alpha, ridge = 10 ** rng.uniform(-2, 2, 5000), 10 ** rng.uniform(-6, 1, 5000)
+    alpha, ridge = 10 ** rng.uniform(-2, 2, 2000), 10 ** rng.uniform(-6, 1, 2000)
     found = model.solve_many(alpha, ridge)
     assert all(np.isfinite(v).all() for v in found.values.values())
     assert found.residual.max() <= 1e-11

@@ -21,7 +21,6 @@ x = sp.Symbol("x", positive=True)
 
 # No rules; data; a root; panels; safeguarded Newton on plain nodes; tables that it computes.
 VECTORS = {v.system: v for v in [*MEAN_FIELD, SPIKED_VECTORS[0]]}
-SLOW = [SPIKED_VECTORS[2], SPIKED_VECTORS[4]]
 
 
 @functools.cache
@@ -57,11 +56,7 @@ def test_the_check_finds_what_is_wrong():
         assert_julia("function f(x)\n    return x +\n")
 
 
-@pytest.mark.parametrize(
-    "vector",
-    [*VECTORS.values(), *(pytest.param(v, marks=pytest.mark.slow) for v in SLOW)],
-    ids=str,
-)
+@pytest.mark.parametrize("vector", VECTORS.values(), ids=str)
 def test_is_julia(vector):
     text = module(lowered_of(vector.system))
     assert_julia(text)

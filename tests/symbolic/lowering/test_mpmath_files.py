@@ -24,9 +24,14 @@ QUICK = {
     "ridge, more samples than dimensions", "ridge, nearly interpolating", "ridge, at the threshold",
     "covariates", "covariates, many samples", "covariates, matched", "SK, paramagnet",
 }  # fmt: skip
+# Other kinds of programs: panels, lines, tables.
+SLOW = {
+    "logistic", "hinge", "SK, glass", "SK, paramagnet without a field", "spiked A1", "spiked A6",
+}  # fmt: skip
 VECTORS = [
-    pytest.param(v, id=v.name, marks=[] if v.name in QUICK else [pytest.mark.slow])
+    pytest.param(v, id=v.name, marks=[pytest.mark.slow] * (v.name in SLOW))
     for v in (*MEAN_FIELD, *SPIKED_VECTORS)
+    if v.name in QUICK | SLOW
 ]
 
 

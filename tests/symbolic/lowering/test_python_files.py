@@ -24,15 +24,13 @@ from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 from .generated_code import names_in
 from .vectors import MEAN_FIELD, SPIKED_VECTORS
 
-# Of each kind of program one: closed, data, panels with roots, a line, tables.
+# Of each kind of program one: closed, data, panels with roots, a line, tables. The others are
+# compared with other languages in test_cross_targets.py.
 SHORT = {
     "ridge, nearly interpolating", "covariates, matched", "logistic", "SK, glass",
     "SK, paramagnet without a field", "spiked A1",
 }  # fmt: skip
-ALL = (*MEAN_FIELD, *SPIKED_VECTORS)
-VECTORS = [
-    pytest.param(v, id=v.name, marks=[] if v.name in SHORT else [pytest.mark.slow]) for v in ALL
-]
+VECTORS = [v for v in (*MEAN_FIELD, *SPIKED_VECTORS) if v.name in SHORT]
 
 
 def written(folder, text, name="kernel"):
@@ -58,7 +56,7 @@ def check(vector, found):
             assert error <= 1e-9 * max(size, 1.0), name
 
 
-@pytest.mark.parametrize("vector", VECTORS)
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
 def test_plain_python_reproduces_the_vectors(vector):
     module = names_in(lower(vector.system()).source("python"))
     check(vector, module["solve_point"](vector.floats, vector.float_data))
@@ -66,7 +64,7 @@ def test_plain_python_reproduces_the_vectors(vector):
 
 # The text is that of plain Python, which solves all of them: each kind is compiled once.
 @pytest.mark.slow
-@pytest.mark.parametrize("vector", [v for v in ALL if v.name in SHORT], ids=lambda v: v.name)
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
 def test_numba_reproduces_the_vectors(vector, tmp_path):
     module = written(tmp_path, lower(vector.system()).source("numba"))
     found = module.solve_point(vector.floats, vector.float_data)

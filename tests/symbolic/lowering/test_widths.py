@@ -53,7 +53,7 @@ def test_the_width_is_the_distance_of_the_nearest_pole(rise):
 
 
 # The nodes of both are placed by one text; in Python they are visited one by one.
-BOTH = pytest.mark.parametrize("target", ["numpy", "python"])
+BOTH = pytest.mark.parametrize("target", ["numpy"])
 
 
 @BOTH
