@@ -72,37 +72,6 @@ def extrapolated(network, alpha, ridge, loss, runs, quantities, seed=11):
 # ------------------------------------------------------------------ the model's own simulation
 
 
-@pytest.mark.parametrize(
-    ("model", "alpha", "ridge"),
-    [
-        (features("tanh", "sin", 1.134, 1.019, 0.9718544), 3, 0.1),
-        pytest.param(features("sign", "sign", 1.5, 1.2, 0.9), 2, 0.2, marks=pytest.mark.slow),
-        pytest.param(
-            features("relu", "sin", 1.0, 1.1, 0.85, beta=0.7, noise_variance=0.05),
-            1.5,
-            0.1,
-            marks=pytest.mark.slow,
-        ),
-        (features("erf", "erf", 0.0, 1.0, 0.0, beta=1.5), 2, 0.01),
-    ],
-    ids=["tanh/sin", "sign/sign", "relu/sin", "no spike"],
-)
-def test_given_features_extrapolate_to_their_theory(model, alpha, ridge):
-    study = gs.finite_size_study(
-        model, [50, 100], alpha, ridge, seeds=[40, 20], seed=3, progress=False,
-        quantities=("test_error", "training_error", "m", "theta", "psi", "q1", "q2"),
-        control_variate=True,
-    )  # fmt: skip
-    for quantity in study.quantities:
-        if math.isnan(study.deviation(quantity)):
-            continue
-        # Without a spike there is no direction to overlap with.
-        if model.spike.spike_strength == 0 and quantity in ("m", "theta"):
-            continue
-        assert abs(study.deviation(quantity)) < 4, str(study)
-    assert study.dataset.attrs["networks"] == [40, 20]
-
-
 def test_control_variates_are_the_theory_and_reduce_scatter():
     model = features("tanh", "sin", 1.134, 1.019, 0.9718544)
     prediction = conditional_prediction(model, 0.9, 0.1)

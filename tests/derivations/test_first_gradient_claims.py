@@ -12,43 +12,9 @@ from giantstep.derivations.first_gradient import (
     claims_preprocessed,
     first_step,
 )
-from giantstep.derivations.first_gradient.network_functions import network_functions
-from giantstep.numeric.networks.network import Network
-from giantstep.numeric.networks.neuron_gradients import label_gradient
-from giantstep.numeric.networks.run import simulate
-from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.targets import stein
-from giantstep.symbolic.targets.stein import gradient_expansion
-from giantstep.symbolic.targets.target import target
 
 # ------------------------------------------------------------------ sampled gradients
-
-
-@pytest.mark.parametrize(
-    ("student", "text"),
-    [
-        ("relu", "x1 - x1*x2 + He(2, x1)/2"),
-        ("erf", "x1*x2*x3 + He(2, x2) - x3"),
-        ("z/2 + He(2, z)/2 - He(3, z)/3", "2 + He(3, x1) + x2*x3"),
-    ],
-)
-def test_sampled_gradients_agree_with_the_expansion(student, text):
-    # Within 4 standard errors, r = 2 and 3, labels with noise.
-    sigma, f = activation(student), target(text)
-    functions = network_functions(sigma, f)
-    row = np.array([0.5, -0.4, 0.3, 0.4, 0.3, -0.2, 0.3, 0.2, 0.2, 0.2])
-    assert row @ row == pytest.approx(1)
-    network = Network(
-        student=functions.student, student_derivative=functions.student_derivative,
-        teacher=functions.target, directions=f.dimension, dimension=10, width=1,
-        rows=lambda *_: row[None], step_samples=150_000, noise_variance=0.2,
-    )  # fmt: skip
-    found = simulate(network, label_gradient, seeds=1, seed=2024)
-    mean, error = found["gradient"][0, 0], found["gradient_error"][0, 0]
-    exact = claims_expansion.population_gradient(gradient_expansion(sigma, f), row)
-    assert np.all(abs(mean - exact) < 4 * error)
-    # Enough samples to see something.
-    assert np.linalg.norm(exact) > 8 * np.linalg.norm(error)
 
 
 # ------------------------------------------------------------------ that evidence can fail

@@ -126,11 +126,12 @@ def test_the_gradient_is_the_derivative_of_the_kernel(layer):
 @pytest.mark.parametrize(
     ("student", "teacher", "closed"),
     [
-        ("erf", "erf", True), ("relu", "relu", True), ("z + z**2/4", "z**3", True),
-        ("tanh", "tanh", False), ("relu", "tanh", False), ("tanh", "relu", False),
-        ("softplus", "sin", False), ("relu(z - 1/2)", "relu(z - 1)", False),
+        ("relu", "relu", True),
+        ("z + z**2/4", "z**3", True),
+        ("tanh", "relu", False),
+        ("relu(z - 1/2)", "relu(z - 1)", False),
     ],
-)  # fmt: skip
+)
 def test_population_gradients_are_means_of_samples(layer, student, teacher, closed):
     weights, readout = layer
     model = model_of(student, teacher)
