@@ -116,6 +116,10 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
+# Exact, and not quick.
+SECONDS = {claims_bounds.perfect_pairs, overlap_claims.zeros}
+
+
 def all_evidence():
     """Every check once, also if several claims rest on it.
 
@@ -141,7 +145,8 @@ def all_evidence():
                 continue
             seen.append(asked)
             # What is computed takes seconds, and is asked of models and simulators by other tests.
-            slow = check.slow or check.kind in (EvidenceKind.QUADRATURE, EvidenceKind.SIMULATION)
+            slow = check.slow or check.compute in SECONDS
+            slow |= check.kind in (EvidenceKind.QUADRATURE, EvidenceKind.SIMULATION)
             marks = [pytest.mark.slow] * slow
             yield pytest.param(check, id=f"{claim.identifier}: {check.description}", marks=marks)
 
