@@ -14,8 +14,11 @@ settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
-# Examples in docstrings that compile or differentiate a model of their own, 7 to 15 s each.
-_SLOW_EXAMPLES = ("convex.readout.ConvexReadout",)
+# Examples in docstrings that compile or differentiate a model of their own, for seconds each.
+_SLOW_EXAMPLES = (
+    *("convex.readout.ConvexReadout", "step_bounds.bounds_over_step"),
+    "step_bounds.perfect_learning",
+)
 
 
 # The garbage collector spends a third of the time of collecting tests on objects that all stay,

@@ -76,6 +76,7 @@ def test_spectrum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert out.exists()
 
 
+@pytest.mark.slow
 def test_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "figure.png"
     text = _run(capsys, "figure", "3", "--seeds", "0", "--out", str(out))

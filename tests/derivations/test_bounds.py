@@ -47,7 +47,7 @@ def _model(student: str, teacher: str, values: tuple[float, ...]) -> gs.SpikedRa
 
 @pytest.mark.parametrize(
     "row",
-    [_TABLE[0], pytest.param(_TABLE[1], marks=pytest.mark.slow), *_TABLE[2:]],
+    [_TABLE[0], *(pytest.param(row, marks=pytest.mark.slow) for row in _TABLE[1:])],
     ids=lambda row: f"{row[0]}-{row[1][:4]}",
 )
 def test_printed_bounds(row: tuple) -> None:
@@ -143,6 +143,7 @@ def test_tuned_steps() -> None:
     assert found.linear == pytest.approx(0.0644529, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_slopes_are_those_of_the_curve() -> None:
     kernel = bound_kernel(_model("tanh", "sin", (1, 1.3, 0.9, 1)), slopes=True)
     for parameter, at, name in (

@@ -63,6 +63,7 @@ def test_the_density_of_marchenko_and_pastur_gives_the_default(beta, variance):
             assert getattr(found, name) == pytest.approx(getattr(wanted, name), rel=2e-13), name
 
 
+@pytest.mark.slow
 def test_overlaps_that_are_given_give_the_default():
     # Quantiles in the angle that makes the density smooth; F, G and H at their limits c, 0 and D.
     c, beta, size = 1.1, 0.5, 1000
@@ -356,6 +357,7 @@ def test_convex_losses_keep_their_verbs_on_a_law():
     assert float(curve["test_error"][1]) == pytest.approx(start.test_error, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_digits_of_a_density_are_those_of_its_integrals():
     density, ends, _ = marchenko_pastur(0.5, 1.0)
     given, default = (model_of(b) for b in (gs.BulkLaw.from_density(density, ends), "iid"))

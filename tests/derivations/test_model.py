@@ -416,6 +416,7 @@ STRETCHED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("student", "teacher", "step", "published", "complete"), STRETCHED)
 def test_rows_of_uneven_students_are_stretched(student, teacher, step, published, complete):
     options = {"step_size": step, "alpha0": math.inf, "allow_non_odd": True}

@@ -66,7 +66,6 @@ def test_plain_random_features_to_25_digits():
     ("student", "teacher", "alpha", "beta", "ridge", "noise"),
     [
         ("tanh", "erf", 0.4, 3.0, 0.3, 0.0),
-        ("sin", "tanh", 5.0, 0.3, 1e-3, 0.5),
         ("erf", "relu", 1.0, 1.0, 0.02, 0.1),
         ("z + He(3, z)/5", "sin", 1.7, 2.2, 4.0, 0.2),
     ],

@@ -40,7 +40,7 @@ def spectrum_of(name):
     return model.spectrum(alpha=alpha)
 
 
-@pytest.fixture(params=["tanh", "erf", "sin"])
+@pytest.fixture(params=["tanh", pytest.param("sin", marks=pytest.mark.slow), "erf"])
 def case(request):
     return request.param, spectrum_of(request.param)
 

@@ -140,6 +140,7 @@ def test_where_the_way_together_ends_rows_are_followed_from_there(magnet, monkey
     assert {float(u[0, 0]) for u in known[1].values()} == set(known[1]) == {2.0, 0.5}
 
 
+@pytest.mark.slow
 def test_rows_with_steep_integrands_are_solved_on_arrays_of_their_own(magnet):
     kernel, arrays = magnet
     rows = np.array([[1.0, 0.5], [1.5, 1.0]])
