@@ -141,8 +141,9 @@ def test_interrupted_simulation_reports_what_is_finished(run, tmp_path, monkeypa
     monkeypatch.setattr(SpikedRandomFeatures, "simulate", interrupted)
     code, out, err = run("curve", *PAIR, *SMALL, "--simulate", "--out", tmp_path / "a.html")
     assert code == 130
-    assert err.startswith("giantstep: interrupted after 2 of 2 networks; these are reported")
-    assert len(err.splitlines()) == 1
+    # On a busy machine a bar is drawn before.
+    message = err.splitlines()[-1]
+    assert message.startswith("giantstep: interrupted after 2 of 2 networks; these are reported")
     assert "was interrupted" in (tmp_path / "a.html").read_text(encoding="utf-8")
     assert table_of(out)
 

@@ -34,10 +34,10 @@ def proven(digits=15):
 
 def test_digits_of_integrals_have_a_bound():
     lowered = SimpleNamespace(program=SimpleNamespace(tables=(sp.Symbol("node"),)))
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(CertificationError, match=r"at most 200 digits .* got digits=201"):
         proof.certify(lowered, None, {}, digits=proof.MOST_DIGITS_OF_INTEGRALS + 1)
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 def test_digits_without_integrals_have_no_such_bound():

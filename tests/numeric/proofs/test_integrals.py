@@ -557,10 +557,10 @@ def relu_sums(r, c, gamma):
 class TestRefusals:
     @pytest.mark.parametrize("place", ["0.3", "0", "1.25", "-2.0000001"])
     def test_pole_on_the_line(self, place):
-        start = time.perf_counter()
+        start = time.process_time()
         with pytest.raises(CertificationError, match="not proven analytic"):
             line().integrate(lambda t: [1 / (t[0] - decimal(place))])
-        assert time.perf_counter() - start < 5
+        assert time.process_time() - start < 5
 
     def test_branch_point_on_the_line(self):
         with pytest.raises(CertificationError, match="not proven analytic"):
@@ -589,10 +589,10 @@ class TestRefusals:
             return acb("nan") if analytic else acb(arb(0, 1))
 
         f = BranchedFunction((Branch(bounded_only, None, None),), (bound, bound))
-        start = time.perf_counter()
+        start = time.process_time()
         with pytest.raises(CertificationError, match="may have a singularity"):
             line([Convolution((f,), ((0, 0),), arb(1), arb(0), arb(1))])
-        assert time.perf_counter() - start < 5
+        assert time.process_time() - start < 5
 
     @pytest.mark.parametrize("f", [1 / U, sp.log(U**2), 1 / (U - 5)])
     def test_singular_functions_under_a_gaussian(self, f):

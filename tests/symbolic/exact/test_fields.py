@@ -195,11 +195,11 @@ def test_common_field(first, second):
     ],
 )
 def test_refusals_come_at_once(number, error, message):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(error, match=message):
         exact_field([number])
     # Some milliseconds; the bound is for a busy machine.
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(

@@ -146,11 +146,11 @@ def test_names_of_a_text():
     ],
 )
 def test_refuses_quickly_and_names_the_remedy(text, message):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ExpressionError, match=message) as caught:
         parse_latex(text, SYMBOLS, argument="target")
     # Some 50 times what it takes: the bound is against hanging, not for speed.
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert str(caught.value).startswith("cannot read target ")
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
 
@@ -177,11 +177,11 @@ pieces = st.sampled_from(
 @given(st.one_of(st.lists(pieces, max_size=14).map("".join), st.text(max_size=30)))
 @settings(max_examples=60, deadline=None)
 def test_any_text_is_read_or_refused(text):
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         value = parse_latex(text, SYMBOLS)
     except ExpressionError as error:
         assert "\n" not in str(error)
     else:
         assert value.free_symbols <= set(SYMBOLS.values())
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

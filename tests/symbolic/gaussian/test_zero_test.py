@@ -208,7 +208,7 @@ def test_what_is_no_exact_number_is_refused(value):
 
 def test_work_is_bounded():
     many = sp.Add(*(sqrt(sp.prime(n)) for n in range(1, 32))) ** 2
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(UndecidedError, match="a proof of zero would take inf bits"):
         is_exactly_zero(many - sp.expand(many), "it")
     with pytest.raises(UndecidedError):
@@ -216,7 +216,7 @@ def test_work_is_bounded():
     with pytest.raises(UndecidedError):
         is_exactly_zero(sp.expand((pi + sp.E + log(2)) ** 40) - (pi + sp.E + log(2)) ** 40, "it")
     # Against hanging, not for speed: measured 1 s together.
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
     assert measure(many - sp.expand(many)).separation_bits > MAX_BITS
 
 
