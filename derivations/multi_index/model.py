@@ -41,6 +41,8 @@ from .thresholds import EASY, TRIVIAL, Threshold, label_moments, weak_recovery
 Array = NDArray[np.float64]
 
 _START = 1e-3
+# The closer to 1, the sharper labels are seen: grids of means grow as (1 − q)^(-K/2).
+_INFORMED = 0.98
 _TRAJECTORY = 25
 
 
@@ -454,8 +456,8 @@ class MultiIndex(SavedModel, HasCurves):
         found = []
         # From 0⁺, the symmetry of directions broken; and from the solution with information.
         low = _START * np.diag(1 + 0.3 * np.arange(size))
-        for start in (low, (1 - 1e-3) * np.eye(size) - low / 10):
-            matrix, _ = averages.iterated(alpha, start)
+        for start in (low, _INFORMED * np.eye(size) - low / 10):
+            matrix = averages.iterated(alpha, start)
             informed = averages.at(matrix)
             conjugate = alpha * informed.information
             entropy = (
