@@ -51,7 +51,7 @@ class Piece:
     high: sp.Expr
     expr: sp.Expr
 
-    @property
+    @cached_property
     def is_constant(self) -> bool:
         """Whether the function does not depend on z there."""
         return bool(sp.simplify(self.expr.diff(z)) == 0)
@@ -117,6 +117,12 @@ class Channel:
         return sp.Rational(str(self.noise_variance))
 
     # ------------------------------------------------------------------ one direction
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether −u and u have the same labels, or opposite ones: f is even or odd."""
+        parity = Parity.NEITHER if self.function is None else analyse(self.function, z).parity
+        return parity is not Parity.NEITHER
 
     @cached_property
     def breaks(self) -> tuple[sp.Expr, ...]:

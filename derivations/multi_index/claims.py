@@ -128,7 +128,7 @@ def closed_forms() -> Finding:
 @evidence("index-thresholds", "quadrature", "u1 u2, He_4, noise, and the committee of two signs")
 def values() -> Finding:
     """Thresholds by integrals, and where the unspecialised branch of the committee ends."""
-    product = float(physics.product_threshold().evalf(20))
+    product = weak_recovery(read_channel("x1*x2")).value
     fourth = weak_recovery(read_channel("He(4, z)")).value
     noisy = weak_recovery(read_channel("He(2, z)", noise_variance=0.5)).value
     committee = MultiIndex("sign(x1) + sign(x2)").thresholds().specialisation

@@ -21,7 +21,6 @@ import sympy as sp
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.sparse import csr_matrix, vstack
-from scipy.special import logsumexp
 
 from ...errors import ParameterError, UnsupportedExpressionError
 from ...runtime.quadrature import legendre_panels
@@ -51,6 +50,10 @@ _BISECTIONS, _NEWTON = 52, 3
 _MOST_ENTRIES = 3 * 10**8
 _FEW_ENTRIES, _LEAST_DENSITY = 10**6, 1e-40
 _LEAST = 1e-290
+# Exponent below which a preimage has no share in a label.
+_NO_SHARE = -60.0
+# Exponent of a label without preimages, which lies on a constant piece.
+_NO_LABEL = -1e300
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,12 @@ class LineAverages:
             return np.zeros(1), np.ones(1)
         scale = math.sqrt(overlap)
         width = _OF_MEANS * self.panel * min(scale, math.sqrt(1 - overlap))
-        count = math.ceil(2 * _FAR * scale / width)
+        count = 2 * math.ceil(_FAR * scale / width)
         x, w = legendre_panels(np.linspace(-_FAR * scale, _FAR * scale, count + 1))
         x, w = x.ravel(), w.ravel()
+        if self.channel.is_symmetric:
+            # Panels are symmetric: their right half says all.
+            x, w = x[len(x) // 2 :], 2 * w[len(w) // 2 :]
         return x, w * np.exp(-(x**2) / (2 * overlap)) / math.sqrt(2 * math.pi * overlap)
 
     # ------------------------------------------------------------------ functions
@@ -336,10 +342,10 @@ class LineAverages:
             weights = np.where(none, -math.inf, -np.log(np.abs(self.derivative(points))))
         return points, weights
 
-    @lru_cache(maxsize=2)  # noqa: B019
-    def _table(self, variance: float) -> tuple[Array, Array, Array, Array]:
-        """Return nodes and weights in u, and for each all points with the same label."""
-        width = self.panel * min(math.sqrt(variance), 1.0)
+    @lru_cache(maxsize=4)  # noqa: B019
+    def _table(self, halvings: int) -> tuple[Array, Array, Array, Array]:
+        """Return nodes and weights in u for V of 2**-halvings, and all points with their labels."""
+        width = self.panel * math.sqrt(0.5**halvings)
         nodes, weights = [], []
         for a, b in pairwise(self._special[1]):
             if self._is_flat((a + b) / 2):
@@ -361,7 +367,8 @@ class LineAverages:
         return u, np.concatenate(weights), points, logarithms
 
     def _certain_terms(self, means: Array, variance: float) -> Terms:
-        u, w, points, logarithms = self._table(variance)
+        # Preimages take longer than averages: near variances share a table.
+        u, w, points, logarithms = self._table(max(math.ceil(-math.log2(variance)), 0))
         near = slice(*np.searchsorted(u, [
             means.min() - _FAR * math.sqrt(variance), means.max() + _FAR * math.sqrt(variance)
         ]))  # fmt: skip
@@ -432,17 +439,33 @@ class LineAverages:
 def _mixture(
     means: Array, variance: float, points: Array, logarithms: Array
 ) -> tuple[Array, Array, Array]:
-    """Return g, its negative derivative and log Z of labels with given preimages."""
-    distance = (points - means[..., None]) / math.sqrt(variance)
-    exponents = logarithms - distance**2 / 2
-    total = logsumexp(exponents, axis=-1)
-    with np.errstate(invalid="ignore"):
-        shares = np.exp(exponents - total[..., None])
-    shares = np.where(np.isfinite(shares), shares, 0.0)
-    mean = (shares * distance).sum(axis=-1)
-    square = (shares * distance**2).sum(axis=-1)
-    logarithm = total - math.log(2 * math.pi * variance) / 2
-    return mean / math.sqrt(variance), (1 - square + mean**2) / variance, logarithm
+    """Return g, its negative derivative and log Z of labels with given preimages, (…, k)."""
+    shape = np.broadcast_shapes(means.shape, points.shape[:-1])
+    width = math.sqrt(variance)
+    # Preimage by preimage: sums over a short last axis would take most of the time.
+    exponents, largest = [], np.full(shape, _NO_LABEL)
+    for k in range(points.shape[-1]):
+        exponent = (points[..., k] - means) / width
+        exponent *= exponent
+        exponent *= -0.5
+        exponent += logarithms[..., k]
+        exponents.append(exponent)
+        np.maximum(largest, exponent, out=largest)
+    zero, one, two = np.zeros((3, *shape))
+    for k, exponent in enumerate(exponents):
+        exponent -= largest
+        if exponent.max(initial=-math.inf) < _NO_SHARE:
+            continue
+        share = np.exp(exponent, out=exponent)
+        zero += share
+        share *= (points[..., k] - means) / width
+        one += share
+        share *= (points[..., k] - means) / width
+        two += share
+    zero = np.maximum(zero, _LEAST)
+    mean, square = one / zero, two / zero
+    logarithm = largest + np.log(zero) - math.log(2 * math.pi * variance) / 2
+    return mean / width, (1 - square + mean**2) / variance, logarithm
 
 
 def _closed_posterior(

@@ -12,6 +12,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
+from ...digits import checked_digits
 from ...errors import ParameterError, UnsupportedExpressionError
 from ...numeric.arguments import positive_number, whole_number
 from ...numeric.networks.message_passing import MessagePassing, Spectral
@@ -25,6 +26,7 @@ from ...symbolic.expressions.parser import parse_expression
 from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.printing.compiled import compiled
+from ..certificates.certificate import CertifiedValues, certificate_wanted
 from ..curves import Columns, HasCurves, Names, solve_groups
 from ..json_text import SavedModel
 from ..kernels.arguments import known_names
@@ -32,6 +34,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.lower import lower
 from ..networks import Network, SimulatedNetworks
 from . import physics
+from .certified import certified_threshold
 from .channels import Channel, channel_of_density, channel_of_law, read_channel
 from .fixed_points import FixedPoints
 from .line_averages import LineAverages
@@ -41,6 +44,8 @@ from .thresholds import EASY, TRIVIAL, Threshold, label_moments, weak_recovery
 Array = NDArray[np.float64]
 
 _START = 1e-3
+# The closer to 1, the sharper labels are seen: grids of means grow as (1 − q)^(-K/2).
+_INFORMED = 0.98
 _TRAJECTORY = 25
 
 
@@ -126,6 +131,8 @@ class WeakRecovery(Result):
     errors : mapping from str to float
     rests_on : str
         How the kind was decided.
+    certificate : CertifiedValues or None
+        The proven interval of α_c, where it was asked for.
     """
 
     _document = "weak recovery"
@@ -142,6 +149,7 @@ class WeakRecovery(Result):
     exact_recovery: float = field(metadata=quantity("exact recovery by AMP", r"\alpha_\mathrm{PR}"))
     errors: Mapping[str, float]
     rests_on: str
+    certificate: CertifiedValues | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -454,8 +462,8 @@ class MultiIndex(SavedModel, HasCurves):
         found = []
         # From 0⁺, the symmetry of directions broken; and from the solution with information.
         low = _START * np.diag(1 + 0.3 * np.arange(size))
-        for start in (low, (1 - 1e-3) * np.eye(size) - low / 10):
-            matrix, _ = averages.iterated(alpha, start)
+        for start in (low, _INFORMED * np.eye(size) - low / 10):
+            matrix = averages.iterated(alpha, start)
             informed = averages.at(matrix)
             conjugate = alpha * informed.information
             entropy = (
@@ -518,14 +526,34 @@ class MultiIndex(SavedModel, HasCurves):
             raise ParameterError(f"start must be an overlap q = cos² in [0, 1), got {value!r}")
         return found
 
-    def thresholds(self) -> WeakRecovery:
+    def thresholds(self, *, certify: bool = False, digits: int | None = None) -> WeakRecovery:
         """Return how the directions are learned: weak recovery, spinodals and transitions.
+
+        Parameters
+        ----------
+        certify : bool
+            Prove `digits` digits (default: 12) of α_c with ball arithmetic: of closed forms, of
+            products of two directions, and of functions of one direction with noise.
+        digits : int, optional
 
         Raises
         ------
+        ParameterError
+            If digits are given without a proof.
         UndecidedError
             If whether labels show a direction at first order cannot be decided.
+        UnsupportedExpressionError
+            If a proof is wanted of a number that is not known as such an integral.
+        CertificationError
+            If a proof does not succeed.
         """
+        if certificate_wanted(certify):
+            wanted = 12 if digits is None else checked_digits(digits)
+            proof = certified_threshold(self.channel, self._threshold, digits=wanted)
+        elif digits is not None:
+            raise ParameterError("digits are those of a proof: thresholds(certify=True, digits=20)")
+        else:
+            proof = None
         found = self._threshold
         nan, errors = math.nan, {"threshold": found.error} if found.error else {}
         spinodals: tuple[float, ...] = ()
@@ -543,7 +571,7 @@ class MultiIndex(SavedModel, HasCurves):
             difficulty=found.kind, threshold=found.value,
             formula="" if found.exact is None else str(found.exact),
             specialisation=joint, spinodals=spinodals, first_order=transition,
-            exact_recovery=exact, errors=errors, rests_on=found.reason,
+            exact_recovery=exact, errors=errors, rests_on=found.reason, certificate=proof,
         )  # fmt: skip
 
     def _specialisation(self) -> tuple[float, ...]:

@@ -32,6 +32,7 @@ from ...symbolic.losses.convex_losses import is_kinked
 from ...symbolic.losses.proximal import MoreauEnvelope
 from ...symbolic.systems.equations import FreeEnergy
 from ...symbolic.systems.saddle_point import SaddlePointSystem
+from ..derived import derived
 
 SOURCE = "Barbier, Krzakala, Macris, Miolane, Zdeborova, arXiv 1708.03395"
 
@@ -323,3 +324,24 @@ def product_threshold() -> sp.Expr:
     y = sp.Symbol("y", positive=True)
     weight = y**2 * sp.besselk(1, y) ** 2 / sp.besselk(0, y)
     return sp.pi / (2 * sp.Integral(weight, (y, 0, sp.oo)))
+
+
+@derived("multi_index/half_line_value", str)
+def half_line_value(formula: sp.Expr, *, digits: int = 20) -> str:
+    """Return the digits of a formula of integrals over the half line.
+
+    With :math:`y = e^{x - e^{-x}}` an integrand that is analytic off the negative axis and falls
+    off as :math:`e^{-y}` decays doubly exponentially at 0 and at infinity, where trapezoidal sums
+    gain digits in proportion to the inverse of their step.
+    """
+    step, precision = sp.Rational(1, 6), digits + 5
+    values = {}
+    for integral in formula.atoms(sp.Integral):
+        weight, (y, *_) = integral.args[0], integral.limits[0]
+        total = sp.S.Zero
+        for k in range(-24, 26):
+            x = (k * step).evalf(precision)
+            at = sp.exp(x - sp.exp(-x))
+            total += at * (1 + sp.exp(-x)) * weight.evalf(precision, subs={y: at})
+        values[integral] = step * total
+    return str(formula.xreplace(values).evalf(digits))

@@ -37,6 +37,9 @@ _MOST_ENTRIES = 6 * 10**7
 _LEAST = 1e-280
 _MOST_ITERATIONS = 3000
 _TOLERANCE = 1e-12
+# When Newton's method takes over: what remains, and how steady the rate has to be.
+_REMAINING, _STEADY = 0.03, 0.02
+_DIFFERENCE, _NEWTON = 1e-5, 12
 
 
 @dataclass(frozen=True)
@@ -336,27 +339,65 @@ class PlaneAverages:
             f"{grid[-1]:g}"
         )
 
-    def iterated(self, alpha: float, start: Array) -> tuple[Array, int]:
-        """Return the overlap matrix that state evolution reaches, and the number of iterations.
+    def iterated(self, alpha: float, start: Array) -> Array:
+        """Return the overlap matrix that state evolution reaches from a start.
+
+        Once changes shrink geometrically, Newton's method finds where they lead to.
 
         Raises
         ------
         ConvergenceError
             If it has not settled.
         """
-        overlap = start
-        for iteration in range(1, _MOST_ITERATIONS + 1):
-            conjugate = alpha * self.at(overlap).information
-            new = np.eye(len(start)) - np.linalg.inv(np.eye(len(start)) + conjugate)
-            new = (new + new.T) / 2
-            change = float(np.abs(new - overlap).max())
-            overlap = new
+        one = np.eye(len(start))
+        pairs = np.triu_indices(len(start))
+
+        def matrix(entries: Array) -> Array:
+            upper = np.zeros_like(one)
+            upper[pairs] = entries
+            return upper + np.triu(upper, 1).T
+
+        def iteration(entries: Array) -> Array:
+            overlap = matrix(entries)
+            new = one - np.linalg.inv(one + alpha * self.at(overlap).information)
+            return np.asarray(((new + new.T) / 2)[pairs])
+
+        entries, last, ratio = start[pairs], math.inf, math.inf
+        for _ in range(_MOST_ITERATIONS):
+            new = iteration(entries)
+            change = float(np.abs(new - entries).max())
+            before, ratio = ratio, change / last
+            entries, last = new, change
             if change < _TOLERANCE:
-                return overlap, iteration
+                return matrix(entries)
+            # What is left of a geometric series has to be small for Newton to stay on its branch.
+            if ratio < 1 and abs(ratio - before) < _STEADY and change / (1 - ratio) < _REMAINING:
+                found = _settled(iteration, entries)
+                if found is not None:
+                    return matrix(found)
         raise ConvergenceError(
             f"state evolution has not settled after {_MOST_ITERATIONS} iterations at alpha = "
             f"{alpha:g}, which is near a threshold; use another one"
         )
+
+
+def _settled(iteration: Callable[[Array], Array], start: Array) -> Array | None:
+    """Return the stable fixed point next to a start by Newton's method, None if there is none."""
+    units = _DIFFERENCE * np.eye(len(start))
+    slopes = np.column_stack([
+        (iteration(start + unit) - iteration(start - unit)) / (2 * _DIFFERENCE) for unit in units
+    ])  # fmt: skip
+    if np.abs(np.linalg.eigvals(slopes)).max() >= 1:
+        return None
+    found = start
+    for _ in range(_NEWTON):
+        change = iteration(found) - found
+        if np.abs(change).max() < _TOLERANCE:
+            return found
+        found = found + np.linalg.solve(np.eye(len(start)) - slopes, change)
+        if np.abs(found - start).max() > 3 * _REMAINING:
+            return None
+    return None
 
 
 def _window_moments(low: Array, high: Array, means: Array, spread: float) -> list[Array]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ...errors import UndecidedError, UnsupportedExpressionError
+from ...numeric.cache import FileCache
 from ...symbolic.expressions.activations import z
 from ...symbolic.expressions.regularity import Parity, analyse
 from ...symbolic.gaussian.expectation import GaussianExpectation, GaussianVector, JointExpectation
@@ -76,8 +77,10 @@ def weak_recovery(channel: Channel) -> Threshold:
         return Threshold(HARD, sp.oo, float("inf"), 0.0, reason)
     exact = _exact_value(channel)
     if exact is not None:
-        words = "an integral" if exact.has(sp.Integral) else "closed form"
-        return Threshold(EASY, exact, float(exact.evalf(30)), 0.0, f"{reason}; α_c: {words}")
+        if exact.has(sp.Integral):
+            value = float(physics.half_line_value(FileCache(), exact))
+            return Threshold(EASY, exact, value, 0.0, f"{reason}; α_c: an integral")
+        return Threshold(EASY, exact, float(exact.evalf(30)), 0.0, f"{reason}; α_c: closed form")
     if channel.directions > 1:
         value, error = PlaneAverages(channel).threshold()
     else:

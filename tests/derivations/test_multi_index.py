@@ -354,3 +354,38 @@ def test_curves_go_over_samples_and_noise():
     assert curve["overlap"].values == pytest.approx([0.28032573437064223, 0.7282981739707121])
     assert (curve["giant_step"] <= curve["ridge_overlap"]).all()
     assert curve.plot() is not None
+
+
+@pytest.mark.parametrize(
+    ("target", "noise", "digits", "value"),
+    [
+        ("sign(x1*x2)", 0.0, 30, "2.46740110027233965470862274997"),
+        pytest.param("x1*x2", 0.0, 15, "0.5937510982222571995536", marks=pytest.mark.slow),
+        pytest.param("He(2, z)", 0.5, 5, "0.5779870614190", marks=pytest.mark.slow),
+        ("abs", 1.0, 6, None),
+    ],
+)
+def test_thresholds_are_proven(target, noise, digits, value):
+    pytest.importorskip("flint")
+    model = MultiIndex(target, noise)
+    proven = model.thresholds(certify=True, digits=digits).certificate["threshold"]
+    assert proven.radius < abs(proven.midpoint) / 10**digits
+    # Printed digits, or quadrature in floating point.
+    wanted = sp.Rational(value or repr(model._threshold.value))
+    assert abs(proven.midpoint - wanted) <= proven.radius + abs(wanted) * sp.Rational(1, 10**12)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (MultiIndex("He(4, z)"), "give noise_variance"),
+        (MultiIndex("tanh"), "trivial"),
+        (MultiIndex("x1*x2", 0.5), "2 directions"),
+    ],
+)
+def test_thresholds_without_a_proof_are_refused_by_name(model, words):
+    pytest.importorskip("flint")
+    with pytest.raises(GiantstepError, match=words):
+        model.thresholds(certify=True)
+    with pytest.raises(ParameterError, match="digits are those of a proof"):
+        model.thresholds(digits=20)
