@@ -323,7 +323,7 @@ class PhaseDiagram(Result):
 
 def _closed(condition: Condition, cut: Family, control: str) -> Kernel:
     """Return the kernel of a condition, with what tells tricritical points if it has that."""
-    if condition.kind == "boundary" and len(condition.zeros) == 1:
+    if condition.kind == "boundary" and len(condition.held) == 1:
         # Third derivatives may need tables at jumps, or print no more.
         with contextlib.suppress(EmissionError, StructureError, UnsupportedExpressionError):
             return cut.closed(replace(condition, bent=True), control)
@@ -395,7 +395,7 @@ class Plane:
         # Whether a crossing is a transition of second order may change along its line.
         kind = SECOND_ORDER if point.kind == INSTABILITY else point.kind
         condition = point.condition
-        key = (kind, condition.kind, condition.zeros)
+        key = (kind, condition.kind, condition.held)
         component = self._components.setdefault(key, condition.component)
         values = {**_normalised(point, component), point.over: point.value, other: value}
         condition = replace(condition, component=component)
@@ -474,8 +474,11 @@ class Plane:
                 )
             for kind, points, ends in self._pieces(line, [(k, place) for k, _, place in turns]):
                 table = dict(zip(line.names, points.T, strict=True))
-                zero = np.zeros(len(points))
-                unknowns = {n: table.get(n, zero) for n in self.names}
+                held = line.stated.held
+                unknowns = {
+                    n: table[n] if n in table else np.full(len(points), held[n])
+                    for n in self.names
+                }
                 yield (
                     TransitionLine(kind, table[x], table[y], unknowns, ends), cusps, tricritical
                 )  # fmt: skip
