@@ -182,10 +182,22 @@ class Search(Solutions):
 
     def has_values(self) -> bool:
         """Tell whether the equations are finite anywhere in the box, seen at a sample."""
+        return bool(np.isfinite(self._sampled()).all(axis=1).any())
+
+    def without_stationary_point(self) -> list[str]:
+        """Return unknowns by which the derivative of a free energy has one sign at a sample."""
+        if self.family.open.system.free_energy is None:
+            return []
+        signs = np.sign(self._sampled())
+        same = np.all(signs == signs[0], axis=0) & (signs[0] != 0)
+        return [name for name, found in zip(self.family.names, same, strict=True) if found]
+
+    def _sampled(self) -> Array:
+        """Return residuals at a sample of the box."""
         low, high = self.equations.lower, self.equations.upper
         points = spread(low.tolist(), high.tolist(), _SAMPLED)
         residuals, _ = self.equations.rough[-1](points)
-        return bool(np.isfinite(residuals).all(axis=1).any())
+        return residuals
 
     @property
     def sought(self) -> str:
@@ -432,7 +444,9 @@ class Search(Solutions):
         first = np.array([[near.get(name, 0.0) for name in names]])
         found, good, _ = corrected(equations, first, np.zeros((1, 0, len(names))), most=30)
         exact = dict(zip(names, found[0].tolist(), strict=True))
-        polished = np.array([*(exact.get(n, held.get(n)) for n in family.names), exact[family.over]])
+        polished = np.array(
+            [*(exact.get(n, held.get(n)) for n in family.names), exact[family.over]]
+        )
         moved = np.max(np.abs(polished - y) / self.equations.sizes(y))
         if not (good[0] and moved <= self.largest):
             return self.point(self._kind(y), y, rough, condition, start)
@@ -828,7 +842,8 @@ def branches(
     StructureError
         If the equations are linear: their only solution has nothing to meet.
     ConvergenceError
-        If no solution is found at all.
+        If no solution is found at all; or the free energy is not finite and real at any of them,
+        which then are the error's ``state``.
 
     Notes
     -----
@@ -884,12 +899,19 @@ def branches(
                 f"their domain, for {over} from {family.within[0]:g} to {family.within[1]:g}: give "
                 "bounds= where they have, or declare what the unknowns may be"
             )
+        monotone = search.without_stationary_point()
+        falls = (
+            f"the derivative of its free energy by {monotone[0]} has one sign at all of {_SAMPLED} "
+            "points, so that it has no extremum there and nothing but the domain bounds it; "
+            if monotone
+            else ""
+        )
         raise ConvergenceError(
             f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
             f"{family.within[1]:g}, from {options[0]} first values at each of {SEARCHED} "
-            "values; give bounds= around the unknowns, or more starts="
+            f"values; {falls}give bounds= around the unknowns, or more starts="
         )
-    return BranchDiagram(
+    found = BranchDiagram(
         name=kernel.name,
         title=kernel.title,
         over=over,
@@ -907,6 +929,18 @@ def branches(
         labels=dict(kernel.labels),
         sought=search.sought,
     ).traced(search)
+    energies = [b.free_energy for b in search.branches if b.free_energy is not None]
+    if energies and not any(np.isfinite(energy).any() for energy in energies):
+        y = {name: float(x[0]) for name, x in search.branches[0].unknowns.items()}
+        place = ", ".join(f"{name} = {x:.6g}" for name, x in y.items())
+        raise ConvergenceError(
+            f"the free energy of {kernel.name} is no finite real number at any point where its "
+            f"derivatives vanish, as at {place} for {over} = "
+            f"{search.branches[0].parameter[0]:.6g}: the domains of the unknowns are to be where "
+            "it is (domains= of the system, or bounds=); the branches are the state of this error",
+            state=found,
+        )
+    return found
 
 
 def restored(

@@ -89,7 +89,7 @@ class Extremum:
         Raises
         ------
         ParameterError
-            If it is neither, or names no order parameter of the free energy.
+            If it is neither, names no order parameter of the free energy, or there is none.
         """
         system = kernel.solved.stated
         held = system.free_energy
@@ -109,6 +109,11 @@ class Extremum:
                     "extremum must be 'minimum' or 'maximum', or a mapping from order parameters "
                     f"to these, got {given!r}"
                 )
+        if held is None and system.outputs.get(VALUE) is None:
+            raise ParameterError(
+                f"extremum is what a free energy has at a stable phase, and {kernel.name} comes "
+                "without one: leave it out, or make the system by from_free_energy"
+            )
         maxima = tuple(name for name in order if senses[name] == "maximum")
         minima = tuple(name for name in order if name not in maxima)
         first = senses[order[0]] if order else given

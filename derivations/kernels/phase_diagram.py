@@ -476,8 +476,7 @@ class Plane:
                 table = dict(zip(line.names, points.T, strict=True))
                 held = line.stated.held
                 unknowns = {
-                    n: table[n] if n in table else np.full(len(points), held[n])
-                    for n in self.names
+                    n: table[n] if n in table else np.full(len(points), held[n]) for n in self.names
                 }
                 yield (
                     TransitionLine(kind, table[x], table[y], unknowns, ends), cusps, tricritical

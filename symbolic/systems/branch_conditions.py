@@ -240,8 +240,8 @@ class OpenSystem:
     def _bent_boundary(self, control: sp.Symbol, held: Held, fixed: int) -> SaddlePointSystem:
         """Return the same for one unknown at an end, with the outputs `BENDS`.
 
-        Along the branch that leaves, x_S moves by ε from the end, and the others follow so that their own residuals
-        vanish: what is linear and quadratic in ε are further unknowns.
+        Along the branch that leaves, x_S moves by ε from the end, and the others follow so that
+        their own residuals vanish: what is linear and quadratic in ε are further unknowns.
         """
         ((end, _),) = held
         result = self._boundary(control, held, fixed)
@@ -309,9 +309,7 @@ class OpenSystem:
         condition = Equation(control, None, self.system.outputs[output])
         return self._with_control("zero", control, [*self.system.equations, condition])
 
-    def _coexistence(
-        self, control: sp.Symbol, held: Held, held_other: Held
-    ) -> SaddlePointSystem:
+    def _coexistence(self, control: sp.Symbol, held: Held, held_other: Held) -> SaddlePointSystem:
         free_energy = self.free_energy
         if free_energy is None:
             raise ParameterError(f"{self.system.name} has no free energy to compare")

@@ -557,6 +557,7 @@ def test_zeros_of_outputs_along_branches(kernel):
         ({"zeros": "entropy"}, "no output is named 'entropy'"),
         ({"zeros": 3}, "zeros must be names of outputs"),
         ({"extremum": "saddle"}, "'minimum' or 'maximum'"),
+        ({"extremum": "minimum"}, "magnet comes without one"),
         ({"starts": 0}, "starts"),
         ({"beta": -1}, "beta must be positive"),
     ],
@@ -565,6 +566,26 @@ def test_refusals(kernel, change, message):
     options = {"over": "h", "within": (-0.5, 0.5), "bounds": INSIDE, "beta": 1.5} | change
     with pytest.raises(ParameterError, match=re.escape(message)):
         kernel.branches(**options)
+
+
+@pytest.mark.parametrize(
+    ("energy", "message", "kept"),
+    [
+        (sp.log(-1 - x**2) - a * x, "no finite real number at any point", True),
+        (x**3 + a * x, "the derivative of its free energy by x has one sign", False),
+    ],
+)
+def test_a_free_energy_without_values_or_without_extrema_is_refused(energy, message, kept):
+    energy = sp.sympify(energy, strict=True).subs(x, sp.Symbol("x", real=True))
+    system = gs.SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(energy, (sp.Symbol("x", real=True),), (), (a,)), name="unbounded"
+    )
+    with pytest.raises(ConvergenceError, match=message) as caught:
+        gs.lower(system).branches("a", (0.5, 2))
+    # What was computed is not lost.
+    assert (caught.value.state is not None) == kept
+    if kept:
+        assert [p.kind for p in caught.value.state.points] == ["spinodal"]
 
 
 def test_a_domain_that_contradicts_an_assumption_is_refused():
