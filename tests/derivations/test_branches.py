@@ -161,6 +161,20 @@ def test_an_unknown_may_stay_at_any_end_of_its_domain():
     assert again == found and again.with_kernel(kernel).points[0].refine().c == pytest.approx(1)
 
 
+def test_a_line_of_transitions_may_leave_from_the_other_end():
+    # The same graph with edges kept with probability p: the component appears at c p = 1.
+    degree, outside, kept = sp.symbols("c u p", positive=True)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {outside: sp.exp(degree * kept * (outside - 1))},
+        name="diluted_graph", parameters=(degree, kept), domains={outside: sp.Interval.open(0, 1)},
+    )  # fmt: skip
+    plane = gs.lower(system).phase_diagram(("c", 1, 3), ("p", 0.4, 0.9), cuts=1, points=20)
+    (line,) = plane.lines
+    assert line.kind == "second-order" and (line.unknowns["u"] == 1).all()
+    assert line.x * line.y == pytest.approx(1, rel=1e-12)
+    assert [line.y.min(), line.y.max()] == pytest.approx([0.4, 0.9])
+
+
 def test_an_unknown_may_vanish_at_the_end_of_its_domain():
     # The magnet with m > 0: m = 0 is a solution for all β, and m > 0 leaves it at β = 1.
     positive = sp.Symbol("m", positive=True)
