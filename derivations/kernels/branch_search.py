@@ -355,7 +355,7 @@ class Search(Solutions):
         _, jacobian = self.family.linearised(y[None])
         return jacobian[0][:, :-1], jacobian[0][:, -1]
 
-    def _fold(self, y: Array, held: tuple[str, ...]) -> SpecialPoint:
+    def _fold(self, y: Array, held: Mapping[str, float]) -> SpecialPoint:
         family = self.family
         jacobian, slope = self._jacobian(y)
         vector, k = self._null(jacobian)
