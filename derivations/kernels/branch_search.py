@@ -71,10 +71,16 @@ _AT_BOUNDARY, _FAR = 1e-3, 1e4
 # Relative accuracy of a crossing that is located by the sign of a determinant alone: Newton's
 # method across the curve is singular there.
 _ROUGH = 1e-4
-# Points at which equations are tried where unknowns vanish.
+# Points at which equations are tried where unknowns are at an end.
 _SAMPLED = 16
+# So many faces of the box are tried; of more, those at zero.
+_MOST_FACES = 1024
 # Scaled distance from a crossing on a face at which a branch has run into it.
 _JOINED = 1e-4
+
+
+# Unknowns, by their place, at an end of their interval each.
+Face = dict[int, float]
 
 
 class Solutions:
@@ -92,25 +98,26 @@ class Solutions:
         self.equations: Equations = family.equations(sizes)
         self.branches = branches
 
-    def solutions(self, value: float) -> list[tuple[Array, tuple[str, ...]]]:
-        """Return all solutions at a value, with names of what vanishes, by the first unknown."""
+    def solutions(self, value: float) -> list[tuple[Array, dict[str, float]]]:
+        """Return all solutions at a value, with unknowns at an end, by the first unknown."""
         found = []
-        for zeros in dict.fromkeys(branch.zeros for branch in self.branches):
-            near = [np.append(x, value) for x in self._near_value(value, zeros)]
+        for ends in dict.fromkeys(tuple(branch.held.items()) for branch in self.branches):
+            held = dict(ends)
+            near = [np.append(x, value) for x in self._near_value(value, held)]
             if near:
                 # So near, no coarse rule has to come first.
-                equations = replace(self.on_face(zeros), rough=())
+                equations = replace(self.on_face(held), rough=())
                 there, _ = solutions_at(equations, np.array(near), most=30)
-                found += [(y, zeros) for y in there]
+                found += [(y, held) for y in there]
         return sorted(found, key=lambda item: item[0].tolist())
 
-    def on_face(self, zeros: Sequence[str]) -> Equations:
-        return replace(self.equations, held=tuple(map(self.family.names.index, zeros)))
+    def on_face(self, held: Iterable[str]) -> Equations:
+        return replace(self.equations, held=tuple(map(self.family.names.index, held)))
 
-    def _near_value(self, value: float, zeros: tuple[str, ...]) -> Iterator[Array]:
+    def _near_value(self, value: float, held: Mapping[str, float]) -> Iterator[Array]:
         """Iterate over unknowns near a value, one for each step of a branch that contains it."""
         for branch in self.branches:
-            if branch.zeros != zeros:
+            if branch.held != held:
                 continue
             p = branch.parameter
             x = np.stack([branch.unknowns[name] for name in self.family.names], axis=1)
@@ -148,16 +155,17 @@ class Search(Solutions):
         sizes = np.max(np.abs(known[:, :-1]), axis=0) if len(known) else None
         super().__init__(family, sizes, ())
         curves: list[Curve] = []
-        held: list[tuple[int, ...]] = []
+        faces: list[Face] = []
         self.tried = SEARCHED * starts
         while True:
-            for face, (solutions, hits) in seeds.items():
-                inner = replace(self.equations, held=face)
+            for ends, (solutions, hits) in seeds.items():
+                face = dict(ends)
+                inner = replace(self.equations, held=tuple(face))
                 new = all_curves(inner, solutions, hits, largest=self.largest, known=curves)
                 for curve in new:
                     _joined(curve, curves, inner)
                 curves += new
-                held += [face] * len(new)
+                faces += [face] * len(new)
             self.rarest = min((c.hits for c in curves if c.hits), default=0)
             # What one start alone has found is no rare kind: there may be others (Good and Turing).
             if self.rarest != 1 or self.tried >= _MOST_TRIED * SEARCHED * starts:
@@ -166,7 +174,7 @@ class Search(Solutions):
             self.tried += SEARCHED * starts
         self.special: list[SpecialPoint] = []
         # From the inside: a transition is one of the branch that leaves, on both of them.
-        self.branches = [self._branch(c, face) for c, face in zip(curves, held, strict=True)]
+        self.branches = [self._branch(c, face) for c, face in zip(curves, faces, strict=True)]
         self.special += Exchanges(self).points()
         kinds = (SPINODAL, INSTABILITY, SECOND_ORDER, FIRST_ORDER)
         order = {kind: k for k, kind in enumerate(kinds)}
@@ -174,10 +182,22 @@ class Search(Solutions):
 
     def has_values(self) -> bool:
         """Tell whether the equations are finite anywhere in the box, seen at a sample."""
+        return bool(np.isfinite(self._sampled()).all(axis=1).any())
+
+    def without_stationary_point(self) -> list[str]:
+        """Return unknowns by which the derivative of a free energy has one sign at a sample."""
+        if self.family.open.system.free_energy is None:
+            return []
+        signs = np.sign(self._sampled())
+        same = np.all(signs == signs[0], axis=0) & (signs[0] != 0)
+        return [name for name, found in zip(self.family.names, same, strict=True) if found]
+
+    def _sampled(self) -> Array:
+        """Return residuals at a sample of the box."""
         low, high = self.equations.lower, self.equations.upper
         points = spread(low.tolist(), high.tolist(), _SAMPLED)
         residuals, _ = self.equations.rough[-1](points)
-        return bool(np.isfinite(residuals).all(axis=1).any())
+        return residuals
 
     @property
     def sought(self) -> str:
@@ -193,11 +213,11 @@ class Search(Solutions):
 
     def _seeds(
         self, starts: int, before: int = 0
-    ) -> dict[tuple[int, ...], tuple[Array, NDArray[np.int64]]]:
-        """Return solutions at some values of the parameter, by the unknowns that vanish there.
+    ) -> dict[tuple[tuple[int, float], ...], tuple[Array, NDArray[np.int64]]]:
+        """Return solutions at some values of the parameter, by the unknowns at an end there.
 
         With them, how many first values led to each; so many `before` have been tried already.
-        Those at which most unknowns vanish come first.
+        Those with most unknowns at an end come first.
         """
         family = self.family
         low, high = family.box
@@ -206,12 +226,11 @@ class Search(Solutions):
         cloud = np.concatenate([np.hstack([cloud, np.full((starts, 1), v)]) for v in values])
         equations = family.equations()
         found = {}
-        for face in (*_faces(equations, cloud), ()):
-            on = cloud.copy()
-            on[:, list(face)] = 0.0
+        for face in (*_faces(equations, cloud), {}):
+            on = _on_face(face, cloud)
             # Where nothing but the parameter is left, one point is as good as all.
             on = np.unique(on, axis=0)
-            found[face] = solutions_at(replace(equations, held=face), on)
+            found[tuple(face.items())] = solutions_at(replace(equations, held=tuple(face)), on)
         if before or any(len(hits) for _, hits in found.values()) or not self.thorough:
             return found
         # First values of the kernel, whose safeguards may lead where Newton alone does not.
@@ -224,9 +243,9 @@ class Search(Solutions):
 
     # ------------------------------------------------------------------ branches
 
-    def _branch(self, curve: Curve, face: tuple[int, ...]) -> Branch:
+    def _branch(self, curve: Curve, face: Face) -> Branch:
         family = self.family
-        held = tuple(family.names[k] for k in face)
+        held = {family.names[k]: end for k, end in face.items()}
         marked: list[tuple[float, Array, bool]] = [
             (float(k), y, False) for k, y in enumerate(curve.points)
         ]
@@ -278,7 +297,7 @@ class Search(Solutions):
                 self._end(curve.start, curve.points[0], face),
                 self._end(curve.end, curve.points[-1], face),
             ),
-            zeros=held,
+            held=held,
         )
         for output in self.zeros:
             self._add_zeros(output, curve, face)
@@ -293,7 +312,7 @@ class Search(Solutions):
         y = np.array([*(p.unknowns[n] for n in names), p.value])
         return bool(np.all(np.array(gaps) <= 1e-4 * self.equations.sizes(y)[:-1]))
 
-    def _end(self, how: str, y: Array, face: tuple[int, ...]) -> End:
+    def _end(self, how: str, y: Array, face: Face) -> End:
         family, over = self.family, self.family.over
         value, x = float(y[-1]), dict(zip(family.names, y[:-1].tolist(), strict=True))
         if how == EDGE:
@@ -336,7 +355,7 @@ class Search(Solutions):
         _, jacobian = self.family.linearised(y[None])
         return jacobian[0][:, :-1], jacobian[0][:, -1]
 
-    def _fold(self, y: Array, held: tuple[str, ...]) -> SpecialPoint:
+    def _fold(self, y: Array, held: Mapping[str, float]) -> SpecialPoint:
         family = self.family
         jacobian, slope = self._jacobian(y)
         vector, k = self._null(jacobian)
@@ -350,28 +369,24 @@ class Search(Solutions):
         condition = self._condition("fold", held, family.names[k])
         return self.point(SPINODAL, y, error, condition, start)
 
-    def _condition(self, kind: str, held: Sequence[str], largest: str) -> Condition:
+    def _condition(self, kind: str, held: Mapping[str, float], largest: str) -> Condition:
         """Return a condition with the largest component of its null vector set to one."""
-        zeros = self.symbols(held)
-        found = Condition(self.family.open, kind, zeros=zeros)
+        found = Condition(self.family.open, kind, held=self.family.ends(held))
         return replace(found, component=found.components.index(largest))
 
-    def symbols(self, names: Iterable[str]) -> tuple[sp.Symbol, ...]:
-        return tuple(self.family.symbol(name) for name in names)
-
-    def _leaves_face(self, y: Array, face: tuple[int, ...]) -> bool:
+    def _leaves_face(self, y: Array, face: Face) -> bool:
         """Tell whether a crossing is with a branch off the face, not with one on it."""
         jacobian = self._jacobian(y)[0] * self.equations.sizes(y)[:-1]
         rest = [k for k in range(len(jacobian)) if k not in face]
-        off, on = (np.linalg.svd(jacobian[np.ix_(s, s)])[1] for s in (face, rest))
+        off, on = (np.linalg.svd(jacobian[np.ix_(s, s)])[1] for s in (list(face), rest))
         return not rest or bool(off[-1] <= on[-1])
 
-    def _boundary(self, y: Array, curve: Curve, place: int, face: tuple[int, ...]) -> SpecialPoint:
-        """Return a crossing at which unknowns that vanish on a face become others."""
-        family = self.family
+    def _boundary(self, y: Array, curve: Curve, place: int, face: Face) -> SpecialPoint:
+        """Return a crossing at which unknowns leave their ends."""
+        family, rows = self.family, np.ix_(list(face), list(face))
 
         def block(at: Array) -> Array:
-            found: Array = self._jacobian(at)[0][np.ix_(face, face)]
+            found: Array = self._jacobian(at)[0][rows]
             return found
 
         ahead, behind = curve.points[place + 1], curve.points[place]
@@ -383,24 +398,28 @@ class Search(Solutions):
             error = noise / abs(float(left @ slope @ vector))
         return self.point(self._kind(y), y, error, *self._boundary_condition(y, face))
 
-    def _boundary_condition(
-        self, y: Array, face: tuple[int, ...]
-    ) -> tuple[Condition, dict[str, float]]:
-        """Return the condition that a branch leaves where unknowns vanish, with first values."""
-        vector, k = self._null(self._jacobian(y)[0][np.ix_(face, face)])
-        names = [self.family.names[j] for j in face]
-        start = {f"weight_{name}": float(v) for name, v in zip(names, vector, strict=True)}
-        return self._condition("boundary", names, names[k]), start
+    def _boundary_condition(self, y: Array, face: Face) -> tuple[Condition, dict[str, float]]:
+        """Return the condition that a branch leaves ends of unknowns, with first values."""
+        vector, k = self._null(self._jacobian(y)[0][np.ix_(list(face), list(face))])
+        held = {self.family.names[j]: end for j, end in face.items()}
+        start = {f"weight_{name}": float(v) for name, v in zip(held, vector, strict=True)}
+        return self._condition("boundary", held, list(held)[k]), start
 
-    def _vanishing(self, y: Array) -> tuple[int, ...]:
-        """Return the unknowns that vanish at a solution, if their equations then always hold."""
-        face = tuple(np.flatnonzero(np.abs(y[:-1]) <= SAME * self.equations.sizes(y)[:-1]).tolist())
+    def _face_at(self, y: Array) -> Face:
+        """Return the unknowns at an end at a solution, if their equations then always hold."""
+        near = SAME * self.equations.sizes(y)
+        face = {
+            k: end
+            for k, ends in enumerate(_ends(self.equations))
+            for end in ends
+            if abs(y[k] - end) <= near[k]
+        }
         low, high = self.family.box
         others = spread(low.tolist(), high.tolist(), _SAMPLED)
         sample = np.hstack([others, np.full((_SAMPLED, 1), y[-1])])
-        return face if face and _holds(self.equations, face, sample) else ()
+        return face if face and _holds(self.equations, face, sample) else {}
 
-    def _crossing(self, y: Array, held: tuple[str, ...]) -> SpecialPoint:
+    def _crossing(self, y: Array, held: Mapping[str, float]) -> SpecialPoint:
         """Return a crossing, located by its own regular system where curves locate it badly."""
         family = self.family
         jacobian, _ = self._jacobian(y)
@@ -425,12 +444,14 @@ class Search(Solutions):
         first = np.array([[near.get(name, 0.0) for name in names]])
         found, good, _ = corrected(equations, first, np.zeros((1, 0, len(names))), most=30)
         exact = dict(zip(names, found[0].tolist(), strict=True))
-        polished = np.array([*(exact.get(n, 0.0) for n in family.names), exact[family.over]])
+        polished = np.array(
+            [*(exact.get(n, held.get(n)) for n in family.names), exact[family.over]]
+        )
         moved = np.max(np.abs(polished - y) / self.equations.sizes(y))
         if not (good[0] and moved <= self.largest):
             return self.point(self._kind(y), y, rough, condition, start)
         y = polished
-        face = self._vanishing(y)
+        face = self._face_at(y)
         if face and self._leaves_face(y, face):
             # A pitchfork: exact on the symmetric side, where Newton's method has nothing to solve.
             condition, start = self._boundary_condition(y, face)
@@ -474,9 +495,9 @@ class Search(Solutions):
             start={**start, **unknowns, family.over: value},
         ).traced(Meeting(condition, family.control, family.others(value), family.data))
 
-    def _add_zeros(self, output: str, curve: Curve, face: tuple[int, ...]) -> None:
-        family, equations = self.family, replace(self.equations, held=face)
-        zeros = self.symbols(family.names[k] for k in face)
+    def _add_zeros(self, output: str, curve: Curve, face: Face) -> None:
+        family, equations = self.family, replace(self.equations, held=tuple(face))
+        held = family.ends({family.names[k]: end for k, end in face.items()})
 
         def value(y: Array) -> float:
             return float(family.described(y[None]).values[output][0])
@@ -491,34 +512,53 @@ class Search(Solutions):
             run = abs(float((curve.points[k + 1] - curve.points[k])[-1]))
             noise = float(family.described(y[None]).errors[output][0])
             error = noise * run / abs(float(column[k + 1] - column[k]))
-            condition = Condition(family.open, "zero", output=output, zeros=zeros)
+            condition = Condition(family.open, "zero", output=output, held=held)
             self.special.append(self.point(zero_of(output), y, error, condition, {}))
 
 
-def _faces(equations: Equations, cloud: Array) -> Iterator[tuple[int, ...]]:
-    """Iterate over sets of unknowns that vanish together in solutions, the largest ones first.
+def _faces(equations: Equations, cloud: Array) -> Iterator[Face]:
+    """Iterate over unknowns that are at ends together in solutions, most of them first.
 
-    Some of them are at ends of their intervals there, and their own equations hold whatever the
-    others are.
+    Some of them are at ends of their intervals there, others may vanish with these, and their own
+    equations hold whatever the rest are.
     """
-    lower, upper = equations.lower[:-1], equations.upper[:-1]
-    at_end = (lower == 0) | (upper == 0)
-    able = np.flatnonzero((lower <= 0) & (upper >= 0)).tolist()
+    ends = _ends(equations)
+    if math.prod(1 + len(those) for those in ends) > _MOST_FACES:
+        ends = [tuple(end for end in those if end == 0) for those in ends]
+    limits = list(zip(equations.lower.tolist(), equations.upper.tolist(), strict=True))
     sample = cloud[:: max(1, len(cloud) // _SAMPLED)]
+    able = [k for k, those in enumerate(ends) if those]
     for size in range(len(able), 0, -1):
-        for face in itertools.combinations(able, size):
-            if at_end[list(face)].any() and _holds(equations, face, sample):
-                yield face
+        for places in itertools.combinations(able, size):
+            for values in itertools.product(*(ends[k] for k in places)):
+                face = dict(zip(places, values, strict=True))
+                at_end = any(end in limits[k] for k, end in face.items())
+                if at_end and _holds(equations, face, sample):
+                    yield face
 
 
-def _holds(equations: Equations, face: tuple[int, ...], sample: Array) -> bool:
-    """Tell whether equations of unknowns hold where these vanish, at a sample of the others."""
+def _ends(equations: Equations) -> list[tuple[float, ...]]:
+    """Return where each unknown may be held: at finite ends of its interval, and at zero in it."""
+    limits = zip(equations.lower[:-1].tolist(), equations.upper[:-1].tolist(), strict=True)
+    return [
+        tuple(sorted({x + 0.0 for x in (low, 0.0, high) if low <= x <= high and math.isfinite(x)}))
+        for low, high in limits
+    ]
+
+
+def _on_face(face: Face, points: Array) -> Array:
+    found = points.copy()
+    found[:, list(face)] = list(face.values())
+    return found
+
+
+def _holds(equations: Equations, face: Face, sample: Array) -> bool:
+    """Tell whether equations of unknowns hold at their ends, at a sample of the others."""
     evaluate = equations.rough[-1] if equations.rough else equations.evaluate
-    on = sample.copy()
-    on[:, face] = 0.0
-    residual, jacobian = evaluate(on)
-    zero = np.all(np.abs(residual[:, face]) <= np.finfo(float).eps)
-    return bool(zero and np.isfinite(jacobian[:, face][:, :, face]).all())
+    residual, jacobian = evaluate(_on_face(face, sample))
+    places = list(face)
+    zero = np.all(np.abs(residual[:, places]) <= np.finfo(float).eps)
+    return bool(zero and np.isfinite(jacobian[:, places][:, :, places]).all())
 
 
 def _joined(curve: Curve, known: Sequence[Curve], equations: Equations) -> None:
@@ -669,7 +709,7 @@ class Exchanges:
         near = self._near_phase(phase, values)
         fixed = np.zeros((len(near), 1, near.shape[1]))
         fixed[:, 0, -1] = 1.0
-        equations = self.search.on_face(phase.branch.zeros)
+        equations = self.search.on_face(phase.branch.held)
         points, good, _ = corrected(equations, near, fixed, most=20)
         # Next to its end a phase may lead to another solution.
         moved = np.max(np.abs(points - near) / self.search.equations.sizes(near), axis=1)
@@ -722,7 +762,7 @@ class Exchanges:
             ahead = here - on(phase, value)[1]
             if (ahead if self.search.extremum.prefers_low else -ahead) > margin:
                 rivals.append(phase)
-        if any(phase.branch.zeros and phase.stable is False for phase in (one, other)):
+        if any(phase.branch.held and phase.stable is False for phase in (one, other)):
             # What vanishes grows: such a phase is left before its free energy tells.
             return None
         if rivals and not (one.stable and other.stable and not any(r.stable for r in rivals)):
@@ -732,8 +772,8 @@ class Exchanges:
         condition = Condition(
             family.open,
             "coexistence",
-            zeros=self.search.symbols(one.branch.zeros),
-            zeros_other=self.search.symbols(other.branch.zeros),
+            held=family.ends(one.branch.held),
+            held_other=family.ends(other.branch.held),
         )
         return self.search.point(FIRST_ORDER, y, error, condition, {}, opposite)
 
@@ -802,7 +842,8 @@ def branches(
     StructureError
         If the equations are linear: their only solution has nothing to meet.
     ConvergenceError
-        If no solution is found at all.
+        If no solution is found at all; or the free energy is not finite and real at any of them,
+        which then are the error's ``state``.
 
     Notes
     -----
@@ -810,12 +851,12 @@ def branches(
     stable phases, for systems from a :class:`giantstep.FreeEnergy` or with an output
     ``free_energy``.
 
-    Where unknowns vanish at an end of their domains and their equations hold there, whatever
-    the others are (the overlap q = 0 of an estimate that knows nothing), these solutions are
-    branches, too: ``zeros`` of a branch names the unknowns, and a transition of second order is
-    where another branch leaves them. At other ends equations have a limit at most, as a
-    perceptron at q = 1, and there are no branches: what is known of the free energy there makes
-    an output, whose zeros can be asked for.
+    Where the equations of unknowns at an end of their domains or of `bounds` hold, whatever the
+    others are (the overlap q = 0 of an estimate that knows nothing, the probability u = 1 of
+    extinction), these solutions are branches, too: ``held`` of a branch tells the unknowns with
+    their ends, and a transition of second order is where another branch leaves them. At other
+    ends equations have a limit at most, as a perceptron at q = 1, and there are no branches: what
+    is known of the free energy there makes an output, whose zeros can be asked for.
 
     A branch that no first value leads to, and that is joined to no other one, is not found; nor
     are crossings at which two eigenvalues vanish at once. Where a branch was reached by a single
@@ -858,12 +899,19 @@ def branches(
                 f"their domain, for {over} from {family.within[0]:g} to {family.within[1]:g}: give "
                 "bounds= where they have, or declare what the unknowns may be"
             )
+        monotone = search.without_stationary_point()
+        falls = (
+            f"the derivative of its free energy by {monotone[0]} has one sign at all of {_SAMPLED} "
+            "points, so that it has no extremum there and nothing but the domain bounds it; "
+            if monotone
+            else ""
+        )
         raise ConvergenceError(
             f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
             f"{family.within[1]:g}, from {options[0]} first values at each of {SEARCHED} "
-            "values; give bounds= around the unknowns, or more starts="
+            f"values; {falls}give bounds= around the unknowns, or more starts="
         )
-    return BranchDiagram(
+    found = BranchDiagram(
         name=kernel.name,
         title=kernel.title,
         over=over,
@@ -881,6 +929,18 @@ def branches(
         labels=dict(kernel.labels),
         sought=search.sought,
     ).traced(search)
+    energies = [b.free_energy for b in search.branches if b.free_energy is not None]
+    if energies and not any(np.isfinite(energy).any() for energy in energies):
+        y = {name: float(x[0]) for name, x in search.branches[0].unknowns.items()}
+        place = ", ".join(f"{name} = {x:.6g}" for name, x in y.items())
+        raise ConvergenceError(
+            f"the free energy of {kernel.name} is no finite real number at any point where its "
+            f"derivatives vanish, as at {place} for {over} = "
+            f"{search.branches[0].parameter[0]:.6g}: the domains of the unknowns are to be where "
+            "it is (domains= of the system, or bounds=); the branches are the state of this error",
+            state=found,
+        )
+    return found
 
 
 def restored(

@@ -90,8 +90,8 @@ class Branch(Result):
     special : tuple of int
         Points at which stability may change: folds and crossings.
     ends : (End, End)
-    zeros : tuple of str
-        Newton unknowns that vanish all along it: an end of their domain.
+    held : mapping from str to float
+        Newton unknowns that are at an end of their domain all along it, and which: m = 0, say.
     """
 
     _document = "branch"
@@ -107,7 +107,7 @@ class Branch(Result):
     stable: NDArray[np.bool_] | None
     special: tuple[int, ...]
     ends: tuple[End, End]
-    zeros: tuple[str, ...] = ()
+    held: Mapping[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.parameter)
@@ -181,25 +181,27 @@ class Stated:
     kind: str
     component: int
     output: str
-    zeros: tuple[str, ...]
-    zeros_other: tuple[str, ...]
+    held: Mapping[str, float]
+    held_other: Mapping[str, float]
 
     @classmethod
     def of(cls, condition: Condition) -> Stated:
         """Return the names in a condition."""
         names = condition.of.system.identifiers
-        zeros, other = (
-            tuple(names[x] for x in those) for those in (condition.zeros, condition.zeros_other)
+        held, other = (
+            {names[x]: float(end) for x, end in those}
+            for those in (condition.held, condition.held_other)
         )
-        return cls(condition.kind, condition.component, condition.output, zeros, other)
+        return cls(condition.kind, condition.component, condition.output, held, other)
 
     def on(self, system: OpenSystem) -> Condition:
         """Return the condition on a system that has these names."""
         symbols = {name: x for x, name in system.system.identifiers.items()}
-        zeros, other = (
-            tuple(symbols[n] for n in those) for those in (self.zeros, self.zeros_other)
+        held, other = (
+            tuple((symbols[n], sp.Rational(end)) for n, end in those.items())
+            for those in (self.held, self.held_other)
         )
-        return Condition(system, self.kind, self.component, self.output, zeros, other)
+        return Condition(system, self.kind, self.component, self.output, held, other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -454,10 +456,10 @@ class BranchDiagram(Result, Traced):
             )
         given = {**self.parameters, self.over: value}
         found = []
-        for y, zeros in search.solutions(value):
+        for y, held in search.solutions(value):
             start = dict(zip(search.family.names, y[:-1].tolist(), strict=True))
-            kernel = search.family.with_zeros(zeros) if zeros else self.kernel
-            free = {name: x for name, x in start.items() if name not in zeros}
+            kernel = search.family.on_face(held) if held else self.kernel
+            free = {name: x for name, x in start.items() if name not in held}
             solution = kernel.solve(start=free, data=search.family.data, **{**given, **options})
             moved = np.array([float(solution.values[n]) for n in start]) - y[:-1]
             if np.max(np.abs(moved) / search.equations.sizes(y)[:-1]) > _MOVED:

@@ -26,7 +26,7 @@ from ...numeric.branches import SAME, Equations, Remembered
 from ...numeric.saddle_point_solver import BatchSolution
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.lowering.program import Newton
-from ...symbolic.systems.branch_conditions import SIZE, Condition, OpenSystem, hessian_name
+from ...symbolic.systems.branch_conditions import SIZE, Condition, Held, OpenSystem, hessian_name
 from ...symbolic.systems.equations import FreeEnergy
 from ...symbolic.systems.saddle_point import SaddlePointSystem
 from ...symbolic.systems.sensitivities import derivative_name
@@ -89,7 +89,7 @@ class Extremum:
         Raises
         ------
         ParameterError
-            If it is neither, or names no order parameter of the free energy.
+            If it is neither, names no order parameter of the free energy, or there is none.
         """
         system = kernel.solved.stated
         held = system.free_energy
@@ -109,6 +109,11 @@ class Extremum:
                     "extremum must be 'minimum' or 'maximum', or a mapping from order parameters "
                     f"to these, got {given!r}"
                 )
+        if held is None and system.outputs.get(VALUE) is None:
+            raise ParameterError(
+                f"extremum is what a free energy has at a stable phase, and {kernel.name} comes "
+                "without one: leave it out, or make the system by from_free_energy"
+            )
         maxima = tuple(name for name in order if senses[name] == "maximum")
         minima = tuple(name for name in order if name not in maxima)
         first = senses[order[0]] if order else given
@@ -354,16 +359,20 @@ class OpenKernel:
             known[key] = lower(make(), cache_folder=self.kernel.cache_folder)
         return known[key]
 
-    def with_zeros(self, names: Sequence[str]) -> Kernel:
-        """Return the kernel for solutions at which core unknowns vanish."""
-        symbols = [self.symbol(name) for name in names]
-        return self.opened(("zeros", *names), lambda: self.open.with_zeros(symbols))
+    def on_face(self, held: Mapping[str, float]) -> Kernel:
+        """Return the kernel for solutions at which core unknowns are at an end."""
+        ends = self.ends(held)
+        return self.opened(("face", *map(str, ends)), lambda: self.open.on_face(ends))
+
+    def ends(self, held: Mapping[str, float]) -> Held:
+        """Return unknowns at an end with exact numbers."""
+        return tuple((self.symbol(name), sp.Rational(end)) for name, end in held.items())
 
     def closed(self, condition: Condition, control: str) -> Kernel:
         """Return the kernel of the equations with a condition, which a parameter meets."""
-        zeros = (*map(str, condition.zeros), "", *map(str, condition.zeros_other))
+        ends = (*map(str, condition.held), "", *map(str, condition.held_other))
         kind = f"{condition.kind} {condition.bent}"
-        key = (kind, condition.output, str(condition.component), control, *zeros)
+        key = (kind, condition.output, str(condition.component), control, *ends)
         return self.opened(key, lambda: condition.system(self.symbol(control)))
 
     @cached_property

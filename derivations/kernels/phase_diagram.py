@@ -323,7 +323,7 @@ class PhaseDiagram(Result):
 
 def _closed(condition: Condition, cut: Family, control: str) -> Kernel:
     """Return the kernel of a condition, with what tells tricritical points if it has that."""
-    if condition.kind == "boundary" and len(condition.zeros) == 1:
+    if condition.kind == "boundary" and len(condition.held) == 1:
         # Third derivatives may need tables at jumps, or print no more.
         with contextlib.suppress(EmissionError, StructureError, UnsupportedExpressionError):
             return cut.closed(replace(condition, bent=True), control)
@@ -352,6 +352,10 @@ class _Followed:
     def names(self) -> tuple[str, ...]:
         """Names of all coordinates."""
         return (*self.family.names, self.family.over)
+
+    def values(self, y: Array) -> dict[str, float]:
+        """Return coordinates at a point by name, and unknowns that are at an end along the line."""
+        return {**self.stated.held, **dict(zip(self.names, y.tolist(), strict=True))}
 
     def holds(self, values: Mapping[str, float], largest: float) -> bool:
         """Tell whether a point, by name, is on the line, in either order of two phases."""
@@ -395,7 +399,7 @@ class Plane:
         # Whether a crossing is a transition of second order may change along its line.
         kind = SECOND_ORDER if point.kind == INSTABILITY else point.kind
         condition = point.condition
-        key = (kind, condition.kind, condition.zeros)
+        key = (kind, condition.kind, condition.held)
         component = self._components.setdefault(key, condition.component)
         values = {**_normalised(point, component), point.over: point.value, other: value}
         condition = replace(condition, component=component)
@@ -415,7 +419,7 @@ class Plane:
         if kind == FIRST_ORDER:
             stop = partial(_merged, family.names, equations, y)
         elif condition.kind == "boundary":
-            stop = partial(self._leaves_zero, condition, family, point.over, cut)
+            stop = partial(self._leaves_ends, condition, family, point.over, cut)
         elif condition.kind == "branch point":
             stop = partial(_unfolded, family.names, equations)
         curve = curve_through(equations, y, largest=self.largest, stop=stop)
@@ -429,18 +433,18 @@ class Plane:
         """Return the equations of the cut through a point of a line, and the point there."""
         held = {**self.parameters, other: values[other]}
         base = replace(cut, over=control, parameters=held)
-        # What is no coordinate of the line vanishes along it.
-        return base, np.array([values.get(name, 0.0) for name in (*base.names, control)])
+        return base, np.array([values[name] for name in (*base.names, control)])
 
-    def _leaves_zero(
+    def _leaves_ends(
         self, condition: Condition, family: Family, control: str, cut: Family, y: Array
     ) -> bool:
-        """Tell whether equations of unknowns that vanish along a line no longer hold there."""
+        """Tell whether equations of unknowns that are at an end no longer hold there."""
         values = dict(zip((*family.names, family.over), y.tolist(), strict=True))
+        values |= Stated.of(condition).held
         base, at = self._at(cut, control, family.over, values)
         residual = base.linearised(at[None])[0][0]
-        zeros = [base.names.index(name) for name in condition.components]
-        return bool(np.max(np.abs(residual[zeros])) > _UNFOLDED)
+        ends = [base.names.index(name) for name in condition.components]
+        return bool(np.max(np.abs(residual[ends])) > _UNFOLDED)
 
     def _family(self, point: SpecialPoint, condition: Condition, cut: Family, other: str) -> Family:
         """Return the equations of a special point over the parameter that the cut has fixed."""
@@ -474,8 +478,8 @@ class Plane:
                 )
             for kind, points, ends in self._pieces(line, [(k, place) for k, _, place in turns]):
                 table = dict(zip(line.names, points.T, strict=True))
-                zero = np.zeros(len(points))
-                unknowns = {n: table.get(n, zero) for n in self.names}
+                held = {n: np.full(len(points), end) for n, end in line.stated.held.items()}
+                unknowns = {n: {**held, **table}[n] for n in self.names}
                 yield (
                     TransitionLine(kind, table[x], table[y], unknowns, ends), cusps, tricritical
                 )  # fmt: skip
@@ -510,12 +514,11 @@ class Plane:
     def _kinds(self, line: _Followed) -> list[str]:
         """Return the kind of each point of a line: that of a crossing depends on what leaves it."""
         n = len(line.curve)
-        table = dict(zip(line.names, np.array(line.curve.points).T, strict=True))
         if line.kind != SECOND_ORDER:
             return [line.kind] * n
         kinds = []
         for k in range(n):
-            values = {name: float(column[k]) for name, column in table.items()}
+            values = line.values(line.curve.points[k])
             base, y = self._at(line.cut, line.control, line.family.over, values)
             equations = base.equations(np.abs(y[:-1]))
             kinds.append(kind_of_crossing(base, equations, y, self.extremum, self.largest))
@@ -523,8 +526,8 @@ class Plane:
 
     def _critical_point(self, line: _Followed, cusp: Array, x: str, y: str) -> CriticalPoint:
         family = line.family
-        found = dict(zip(line.names, cusp.tolist(), strict=True))
-        unknowns = {name: found.get(name, 0.0) for name in self.names}
+        found = line.values(cusp)
+        unknowns = {name: found[name] for name in self.names}
         vector = np.linalg.svd(line.equations.evaluate(cusp[None])[1][0][:, :-1])[2][-1]
         k = int(np.argmax(np.abs(vector)))
         start = {
@@ -568,14 +571,14 @@ class Plane:
             y = at(share) if share else points[k]
             batch = family.described(y[None])
             slope = abs(float((values[k + 1] - values[k]) / (points[k + 1] - points[k])[-1]))
-            values_there = dict(zip(line.names, y.tolist(), strict=True))
+            values_there = line.values(y)
             error = float(batch.errors[name][0] + abs(batch.values[name][0])) / slope
             point = SpecialPoint(
                 kind=TRICRITICAL,
                 over=family.over,
                 value=float(y[-1]),
                 error=max(error, math.ulp(y[-1])),
-                unknowns={n: values_there.get(n, 0.0) for n in self.names},
+                unknowns={n: values_there[n] for n in self.names},
                 stated=Stated.of(Condition(family.open, "zero", output=name)),
                 start={n: float(column[0]) for n, column in batch.values.items()} | values_there,
             )
@@ -599,8 +602,8 @@ class Plane:
                     yield y
 
     def _end(self, how: str, y: Array, line: _Followed) -> End:
-        values = dict(zip(line.names, y.tolist(), strict=True))
-        unknowns = {name: values.get(name, 0.0) for name in self.names}
+        values = line.values(y)
+        unknowns = {name: values[name] for name in self.names}
         place = ", ".join(f"{name} = {values[name]:.6g}" for name in self.ranges)
         control = values[line.control]
         low, high = self.ranges[line.control]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import mpmath
 import numpy as np
 
 from ...digits import MOST_DIGITS, error_text
@@ -17,7 +16,13 @@ from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution
 from ...runtime.generated import PreciseKernel
-from ...runtime.precision import local_context, solve_precisely
+from ...runtime.precise_lines import first_step
+from ...runtime.precision import (
+    digits_of_size,
+    local_context,
+    solve_precisely,
+    with_spare_digits,
+)
 from ...runtime.quadrature import REACH, inner_extent
 from ..derived import derived
 
@@ -26,15 +31,8 @@ if TYPE_CHECKING:
 
     from ...symbolic.lowering.lowered import LoweredSystem
 
-# The step of the float solution gives at least this many digits, and digits grow at least like
-# its inverse; the first of two rules need only reach two thirds of the digits. They may grow like
-# its square: coarser rules, whose nodes the finer ones have anyway, are tried before.
-_FLOAT_DIGITS = 16
-_COARSER = 4
 # What closed forms of a stated number of digits have beyond them.
 _SPARE_DIGITS = 5
-# Each one carries as many more digits as the last one has lost.
-_MOST_ROUNDS = 3
 # More than this take hours in numbers of many digits.
 _MOST_NODES = 10**5
 
@@ -199,19 +197,7 @@ def refine(
             kernel, precise, exact, carried, start, batch, data or {}, most_digits, show_progress
         )
 
-    carried = digits
-    found, budget, nodes = solved(carried)
-    # What conditioning costs is known only near the root, which the first rounds may not be.
-    for _ in range(_MOST_ROUNDS):
-        more = min(_missing(digits, found, budget), most_digits - carried)
-        if more <= 0:
-            break
-        carried += more
-        try:
-            found, budget, nodes = solved(carried)
-        except ConvergenceError:
-            # What holds of the last solution is kept where more digits are out of reach.
-            break
+    found, budget, nodes = with_spare_digits(solved, digits, most_digits)
     # Without the digits that were to spare for large values; an output without unknowns may be an
     # integer, or a constant such as pi.
     shown = local_context(digits)
@@ -228,28 +214,12 @@ def refine(
     )
 
 
-def _missing(digits: int, found: Mapping[str, Any], budget: Mapping[str, Mapping[str, Any]]) -> int:
-    """Return how many digits conditioning has cost.
-
-    A value that may be zero needs no more decimal places than one of size one.
-    """
-    missing = 0
-    for name, value in found.items():
-        error = sum(part[name] for part in budget.values())
-        if error:
-            size = abs(value) if abs(value) > error else 1
-            missing = max(missing, digits + 1 + math.ceil(mpmath.log10(error / size)))
-    return missing
-
-
 def _solved(
     kernel: LoadedKernel, precise: PreciseKernel, exact: Callable[[Any], Mapping[str, Any]],
     digits: int, start: Mapping[str, float], batch: BatchSolution,
     data: Mapping[str, Sequence[Sequence[sp.Expr]]], most_digits: int, show_progress: bool,
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]], int]:  # fmt: skip
-    # 1 + V spans as many digits as V has: that many more are carried along.
-    largest = max((abs(x) for x in start.values()), default=0.0)
-    ctx = local_context(digits, max(0, math.ceil(math.log10(1 + largest))))
+    ctx = local_context(digits, digits_of_size(start.values()))
     values = exact(ctx)
     numbers = {
         name: [[ctx.mpf(str(x.evalf(ctx.dps + 5))) for x in column] for column in columns]
@@ -293,7 +263,7 @@ def _line(
     }
     step = REACH / (nodes - 1) if kernel.code.even else 2 * REACH / (nodes - 1)
     resolved = min(step, width)
-    first = resolved * min(1.0, _COARSER * (_FLOAT_DIGITS / (2 / 3 * digits)) ** 0.75)
+    first = first_step(resolved, digits)
     breaks = [ctx.mpf(float(b)) for b in tables.breaks(node, *table_values)]
     widths = [width]
     if kernel.code.inner_nodes:

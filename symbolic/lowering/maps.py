@@ -16,7 +16,7 @@ The same passes, differentiated, are exact tangents along a trajectory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
@@ -892,8 +892,3 @@ def _array_lines(k: int, step: Pass, printer: SourcePrinter, target: str) -> lis
     lines += [f"{s} = {printer.print(part)}" for s, part in shared]
     lines.append(_stored(f"rows_{k}[:, 0]", printer.print(value), target, adds=step.adds))
     return lines
-
-
-def with_kind(program: StateProgram, kind: str) -> StateProgram:
-    """Return the same program read as the other kind."""
-    return replace(program, kind=kind)

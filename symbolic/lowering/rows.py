@@ -21,6 +21,8 @@ WELL_DETERMINED = 16
 """Amplification of rounding up to which the worst determined unknown stands for all outputs."""
 PROBE = 1e-7
 """How far unknowns are moved to see what an output does, relative to them or to one more."""
+ALIKE = 30.0
+"""Differences of rules within this factor of one another, or of rounding, are rounding."""
 
 # On a grid the gain of the next halving is no better than this power of the last difference.
 GRID_POWER = 0.3
@@ -290,7 +292,7 @@ class _Rows:
                 f"if errors[i, {k}] < inf:",
                 f"    step = abs(x[{k}] - y[{k}])",
                 f"    last = abs(y[{k}] - z[{k}])",
-                f"    if last <= 30.0 * max(step, rounding[{k}] / {GROWTH + 1}):",
+                f"    if last <= {ALIKE} * max(step, rounding[{k}] / {GROWTH + 1}):",
                 "        step = 4.0 * max(step, last)",
                 f"    errors[i, {k}] += 2.0 * step",
             ]

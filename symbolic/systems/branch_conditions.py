@@ -42,7 +42,9 @@ from .sensitivities import derivative_name, with_derivatives_along, with_sensiti
 # residuals, which vanish at solutions, count absolutely.
 SIZE = "one_plus_residuals"
 FREE_ENERGY = "free_energy"
-# Second and third derivative of the residual of an unknown that vanishes, along what leaves there.
+# Unknowns at an end of their domains, and which.
+Held = tuple[tuple[sp.Symbol, sp.Rational], ...]
+# Second and third derivative of the residual of an unknown at an end, along what leaves there.
 BENDS = ("second_derivative_along", "third_derivative_along")
 
 
@@ -208,49 +210,46 @@ class OpenSystem:
             return self.system.free_energy.expression
         return self.system.outputs.get(FREE_ENERGY)
 
-    def with_zeros(self, zeros: Iterable[sp.Symbol]) -> SaddlePointSystem:
-        """Return the system for solutions at which unknowns vanish, whose equations then hold."""
-        zeros = set(zeros)
+    def on_face(self, held: Held) -> SaddlePointSystem:
+        """Return the system for solutions at ends of unknowns, whose equations then hold."""
+        ends = {x for x, _ in held}
         system = self.system
         return replace(
             system,
-            equations=tuple(_at_zeros(system.equations, zeros)),
-            start={x: value for x, value in system.start.items() if x not in zeros},
-            domains={x: domain for x, domain in system.domains.items() if x not in zeros},
+            equations=tuple(_at_ends(system.equations, held)),
+            start={x: value for x, value in system.start.items() if x not in ends},
+            domains={x: domain for x, domain in system.domains.items() if x not in ends},
             easier=None,
             free_energy=None,
             paired=True,
         )
 
-    def _boundary(
-        self, control: sp.Symbol, zeros: Sequence[sp.Symbol], fixed: int
-    ) -> SaddlePointSystem:
+    def _boundary(self, control: sp.Symbol, held: Held, fixed: int) -> SaddlePointSystem:
+        ends = [x for x, _ in held]
         jacobian, rest = self._jacobian(())
-        vector = self._vector("weight", fixed, [self.system.identifiers[x] for x in zeros])
-        places = [self.unknowns.index(x) for x in zeros]
+        vector = self._vector("weight", fixed, [self.system.identifiers[x] for x in ends])
+        places = [self.unknowns.index(x) for x in ends]
         conditions = [
             sp.Add(*(jacobian[i][j] * w for j, w in zip(places, vector, strict=True)))
             for i in places
         ]
         result = self._closed("boundary", control, [*self.core, *rest], vector, fixed, conditions)
-        free = {x: domain for x, domain in result.domains.items() if x not in zeros}
-        return replace(result, equations=tuple(_at_zeros(result.equations, zeros)), domains=free)
+        free = {x: domain for x, domain in result.domains.items() if x not in ends}
+        return replace(result, equations=tuple(_at_ends(result.equations, held)), domains=free)
 
-    def _bent_boundary(
-        self, control: sp.Symbol, zeros: Sequence[sp.Symbol], fixed: int
-    ) -> SaddlePointSystem:
-        """Return the same for one unknown that vanishes, with the outputs `BENDS`.
+    def _bent_boundary(self, control: sp.Symbol, held: Held, fixed: int) -> SaddlePointSystem:
+        """Return the same for one unknown at an end, with the outputs `BENDS`.
 
-        Along the branch that leaves, x_S = ε, and the others follow so that their own residuals
-        vanish: what is linear and quadratic in ε are further unknowns.
+        Along the branch that leaves, x_S moves by ε from the end, and the others follow so that
+        their own residuals vanish: what is linear and quadratic in ε are further unknowns.
         """
-        (zero,) = zeros
-        result = self._boundary(control, zeros, fixed)
+        ((end, _),) = held
+        result = self._boundary(control, held, fixed)
         names = self.system.identifiers
-        others = [x for x in self.unknowns if x != zero]
+        others = [x for x in self.unknowns if x != end]
         linear = {x: self._new(f"linear_{names[x]}") for x in others}
         quadratic = {x: self._new(f"quadratic_{names[x]}") for x in others}
-        rates = {zero: sp.S.One, **linear, **{linear[x]: quadratic[x] for x in others}}
+        rates = {end: sp.S.One, **linear, **{linear[x]: quadratic[x] for x in others}}
         system = self.opened({}, whole=False)
         along = with_derivatives_along(system, rates, (), order=3)
         unknowns = set(system.unknowns)
@@ -268,16 +267,16 @@ class OpenSystem:
             *(Equation(quadratic[x], None, slopes[x][1]) for x in others),
         ]
         fresh = {x: x.name for x in (*linear.values(), *quadratic.values())}
-        # As values of helpers, so that zeros are put in; what has no value there is no output.
+        # As values of helpers, so that the end is put in; what has no value there is no output.
         bends = [
             Equation(self._new(name), value, -value)
-            for name, value in zip(BENDS, slopes[zero][1:], strict=True)
+            for name, value in zip(BENDS, slopes[end][1:], strict=True)
         ]
-        *equations, second, third = _at_zeros([*equations, *bends], zeros)
+        *equations, second, third = _at_ends([*equations, *bends], held)
         outputs = {
             name: e.value
             for name, e in zip(BENDS, (second, third), strict=True)
-            if e.value is not None and not e.value.free_symbols & set(zeros)
+            if e.value is not None and end not in e.value.free_symbols
         }
         return replace(
             result,
@@ -310,9 +309,7 @@ class OpenSystem:
         condition = Equation(control, None, self.system.outputs[output])
         return self._with_control("zero", control, [*self.system.equations, condition])
 
-    def _coexistence(
-        self, control: sp.Symbol, zeros: Iterable[sp.Symbol], zeros_other: Iterable[sp.Symbol]
-    ) -> SaddlePointSystem:
+    def _coexistence(self, control: sp.Symbol, held: Held, held_other: Held) -> SaddlePointSystem:
         free_energy = self.free_energy
         if free_energy is None:
             raise ParameterError(f"{self.system.name} has no free energy to compare")
@@ -324,14 +321,14 @@ class OpenSystem:
                 None if e.value is None else e.value.xreplace(other),
                 e.residual.xreplace(other),
             )
-            for e in _at_zeros(self.system.equations, zeros_other)
+            for e in _at_ends(self.system.equations, held_other)
         ]
-        own = _at_zeros(self.system.equations, zeros)
+        own = _at_ends(self.system.equations, held)
         condition = Equation(control, None, free_energy - free_energy.xreplace(other))
         equations = [*own, *copies, condition]
         result = self._with_control("coexistence", control, equations, names)
-        # What vanishes is at an end of its domain.
-        free = {x: domain for x, domain in result.domains.items() if x not in set(zeros)}
+        ends = {x for x, _ in held}
+        free = {x: domain for x, domain in result.domains.items() if x not in ends}
         return replace(result, domains=free)
 
     def _jacobian(
@@ -439,18 +436,19 @@ class Condition:
         transposed Jacobian.
     output : str
         What vanishes at a zero.
-    zeros, zeros_other : tuple of Symbol
-        Unknowns of the core that vanish there, in one phase and in the other.
+    held, held_other : tuple of (Symbol, number)
+        Unknowns of the core that are at an end of their domains, which, in one phase and in the
+        other.
     bent : bool
-        At a boundary at which one unknown vanishes, whether :data:`BENDS` are among the outputs.
+        At a boundary with one unknown, whether :data:`BENDS` are among the outputs.
     """
 
     of: OpenSystem
     kind: str
     component: int = 0
     output: str = ""
-    zeros: tuple[sp.Symbol, ...] = ()
-    zeros_other: tuple[sp.Symbol, ...] = ()
+    held: Held = ()
+    held_other: Held = ()
     bent: bool = False
 
     @property
@@ -458,8 +456,9 @@ class Condition:
         """Names of the unknowns to which the components of the null vector belong."""
         names = self.of.system.identifiers
         if self.kind == "boundary":
-            return tuple(names[x] for x in self.zeros)
-        return tuple(names[x] for x in self.of.unknowns if x not in self.zeros)
+            return tuple(names[x] for x, _ in self.held)
+        ends = {x for x, _ in self.held}
+        return tuple(names[x] for x in self.of.unknowns if x not in ends)
 
     def system(self, control: sp.Symbol) -> SaddlePointSystem:
         """Return the equations with the condition, in which a parameter is an unknown.
@@ -467,11 +466,11 @@ class Condition:
         The unknowns of the second phase of a coexistence have ``…_other`` names.
         """
         if self.kind == "coexistence":
-            return self.of._coexistence(control, self.zeros, self.zeros_other)
+            return self.of._coexistence(control, self.held, self.held_other)
         if self.kind == "boundary":
             make = self.of._bent_boundary if self.bent else self.of._boundary
-            return make(control, self.zeros, self.component)
-        of = replace(self.of, system=self.of.with_zeros(self.zeros)) if self.zeros else self.of
+            return make(control, self.held, self.component)
+        of = replace(self.of, system=self.of.on_face(self.held)) if self.held else self.of
         if self.kind == "fold":
             return of._fold(control, self.component)
         if self.kind == "branch point":
@@ -500,13 +499,13 @@ def split(node: GaussianExpectation) -> sp.Expr:
     return sp.Add(*result)
 
 
-def _at_zeros(equations: Iterable[Equation], zeros: Iterable[sp.Symbol]) -> list[Equation]:
-    """Return equations where unknowns vanish, and with them what follows from these.
+def _at_ends(equations: Iterable[Equation], held: Held) -> list[Equation]:
+    """Return equations where unknowns are at an end, and what vanishes with them does.
 
-    Zero stands for them in all expressions that have a value there: the derivative of sqrt(p) by a
-    parameter is 0/0 where p is zero all along.
+    The end stands for them in all expressions that have a value there: the derivative of sqrt(p) by
+    a parameter is 0/0 where p is zero all along.
     """
-    gone = dict.fromkeys(zeros, sp.S.Zero)
+    gone: dict[sp.Symbol, sp.Expr] = dict(held)
     result = list(equations)
     while True:
         follow = [
@@ -524,7 +523,7 @@ def _at_zeros(equations: Iterable[Equation], zeros: Iterable[sp.Symbol]) -> list
 
     for k, e in enumerate(result):
         if e.unknown in gone:
-            result[k] = Equation(e.unknown, sp.S.Zero, e.unknown)
+            result[k] = Equation(e.unknown, gone[e.unknown], e.unknown - gone[e.unknown])
         else:
             value = None if e.value is None else at(e.value)
             result[k] = Equation(e.unknown, value, at(e.residual))

@@ -140,6 +140,41 @@ def test_a_branch_ends_where_it_leaves_its_domain():
     assert "m leaves its domain through 1" in high.reason
 
 
+def test_an_unknown_may_stay_at_any_end_of_its_domain():
+    # A random graph (Erdős and Rényi, 1960): a vertex is outside of the giant component with
+    # probability u = exp(c (u - 1)); u = 1 always solves this, and u < 1 leaves it at c = 1.
+    degree, outside = sp.symbols("c u", positive=True)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {outside: sp.exp(degree * (outside - 1))},
+        name="random_graph", parameters=(degree,), domains={outside: sp.Interval.open(0, 1)},
+    )  # fmt: skip
+    kernel = gs.lower(system)
+    found = kernel.branches("c", (0.5, 2))
+    one, other = found.branches
+    assert one.held == {"u": 1} and other.held == {}
+    assert (one["u"] == 1).all() and (one.stable == (one["c"] < 1))[one["c"] != 1].all()
+    (point,) = found.transitions
+    assert point.kind == "second-order" and abs(point.value - 1) <= point.error < 1e-12
+    lambert = float((-sp.LambertW(-sp.Rational(3, 2) * sp.exp(-sp.Rational(3, 2))) / 1.5).evalf())
+    assert [s.u for s in found.at(1.5)] == pytest.approx([lambert, 1], rel=1e-14)
+    again = type(found).from_json(found.to_json())
+    assert again == found and again.with_kernel(kernel).points[0].refine().c == pytest.approx(1)
+
+
+def test_a_line_of_transitions_may_leave_from_the_other_end():
+    # The same graph with edges kept with probability p: the component appears at c p = 1.
+    degree, outside, kept = sp.symbols("c u p", positive=True)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {outside: sp.exp(degree * kept * (outside - 1))},
+        name="diluted_graph", parameters=(degree, kept), domains={outside: sp.Interval.open(0, 1)},
+    )  # fmt: skip
+    plane = gs.lower(system).phase_diagram(("c", 1, 3), ("p", 0.4, 0.9), cuts=1, points=20)
+    (line,) = plane.lines
+    assert line.kind == "second-order" and (line.unknowns["u"] == 1).all()
+    assert line.x * line.y == pytest.approx(1, rel=1e-12)
+    assert [line.y.min(), line.y.max()] == pytest.approx([0.4, 0.9])
+
+
 def test_an_unknown_may_vanish_at_the_end_of_its_domain():
     # The magnet with m > 0: m = 0 is a solution for all β, and m > 0 leaves it at β = 1.
     positive = sp.Symbol("m", positive=True)
@@ -148,7 +183,7 @@ def test_an_unknown_may_vanish_at_the_end_of_its_domain():
     )
     found = gs.lower(system).branches("beta", (0.5, 2), bounds={"m": (0, 1)})
     zero, other = found.branches
-    assert zero.zeros == ("m",) and other.zeros == ()
+    assert zero.held == {"m": 0} and other.held == {}
     assert (zero["m"] == 0).all() and (zero.stable == (zero["beta"] < 1))[zero["beta"] != 1].all()
     (point,) = found.transitions
     assert point.kind == "second-order" and abs(point.value - 1) <= point.error < 1e-12
@@ -310,7 +345,7 @@ def test_a_tricritical_point_with_an_overlap_that_follows():
             {m: m - m**3 - m * (a + r), r: b * m**2 + r**2}, name="coupled", parameters=(a, b)
         )
     )
-    closed = Condition(system, "boundary", zeros=(m,), bent=True).system(a)
+    closed = Condition(system, "boundary", held=((m, sp.S.Zero),), bent=True).system(a)
     found = gs.lower(closed).solve(b=0.25, start={"r": 0.1})
     assert found.a == pytest.approx(0, abs=1e-14)
     assert found.second_derivative_along == pytest.approx(0, abs=1e-14)
@@ -542,6 +577,7 @@ def test_zeros_of_outputs_along_branches():
         ({"zeros": "entropy"}, "no output is named 'entropy'"),
         ({"zeros": 3}, "zeros must be names of outputs"),
         ({"extremum": "saddle"}, "'minimum' or 'maximum'"),
+        ({"extremum": "minimum"}, "magnet comes without one"),
         ({"starts": 0}, "starts"),
         ({"beta": -1}, "beta must be positive"),
     ],
@@ -550,6 +586,26 @@ def test_refusals(kernel, change, message):
     options = {"over": "h", "within": (-0.5, 0.5), "bounds": INSIDE, "beta": 1.5} | change
     with pytest.raises(ParameterError, match=re.escape(message)):
         kernel.branches(**options)
+
+
+@pytest.mark.parametrize(
+    ("energy", "message", "kept"),
+    [
+        (sp.log(-1 - x**2) - a * x, "no finite real number at any point", True),
+        (x**3 + a * x, "the derivative of its free energy by x has one sign", False),
+    ],
+)
+def test_a_free_energy_without_values_or_without_extrema_is_refused(energy, message, kept):
+    energy = sp.sympify(energy, strict=True).subs(x, sp.Symbol("x", real=True))
+    system = gs.SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(energy, (sp.Symbol("x", real=True),), (), (a,)), name="unbounded"
+    )
+    with pytest.raises(ConvergenceError, match=message) as caught:
+        gs.lower(system).branches("a", (0.5, 2))
+    # What was computed is not lost.
+    assert (caught.value.state is not None) == kept
+    if kept:
+        assert [p.kind for p in caught.value.state.points] == ["spinodal"]
 
 
 def test_a_domain_that_contradicts_an_assumption_is_refused():

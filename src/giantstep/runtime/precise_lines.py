@@ -144,6 +144,11 @@ _FARTHEST = 4
 # Integrands that move with the unknowns may grow: each finer rule goes farther, so that two that
 # agree tell of the ends, too.
 LONGER_REACH = 1.25
+# A float solution's step gives at least this many digits, and the first of two rules need only
+# reach two thirds of those that are wanted. They may grow like the square of the inverse step:
+# coarser rules, whose nodes the finer ones have anyway, are tried before.
+_COARSER = 4
+_FLOAT_DIGITS = 16
 # A panel of a line that is cut at moving points is at most this long.
 _PANEL_LENGTH = 2
 
@@ -206,6 +211,14 @@ class Lines:
             if self._progress is not None:
                 self._progress(k + 1, len(nodes))
         return [weights, nodes, *zip(*(self._known[x] for x in nodes), strict=True)]
+
+
+def first_step(resolved: float, digits: int) -> float:
+    """Return the first step for some digits, from one that gives floats theirs.
+
+    Digits grow at least like the inverse step to the power 4/3.
+    """
+    return resolved * min(1.0, _COARSER * (_FLOAT_DIGITS / (2 / 3 * digits)) ** 0.75)
 
 
 def panel_rule(ctx: Any, digits: int, reach: Any, level: int) -> list[Sequence[Any]]:

@@ -15,7 +15,7 @@ with tables that are shifted a little. All are estimated, not proven.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import mpmath
@@ -44,6 +44,8 @@ _SHIFT = 10**5
 _ROUGH = 1e-4
 # Values of erf that a context remembers.
 _MOST_KNOWN = 50_000
+# Each round carries as many more digits as the last one has lost.
+_MOST_ROUNDS = 3
 # The shift has one shape of many.
 _OTHER_SHAPES = 100
 
@@ -54,6 +56,62 @@ def local_context(digits: int, spare: int = 0) -> Any:
     ctx.dps = digits + GUARD_DIGITS + spare
     _remember_erf(ctx)
     return ctx
+
+
+def digits_of_size(start: Iterable[Any]) -> int:
+    """Return the digits before the point: 1 + V spans as many as V has, so they are carried."""
+    return max(0, math.ceil(math.log10(1 + max(map(abs, start), default=0))))
+
+
+Solved = tuple[dict[str, Any], dict[str, dict[str, Any]], int]
+
+
+def with_spare_digits(
+    solved: Callable[[int], Solved], digits: int, most_digits: float = math.inf
+) -> Solved:
+    """Solve to some digits, and to as many more as conditioning turns out to cost.
+
+    Parameters
+    ----------
+    solved : callable
+        Returns what :func:`solve_precisely` does, for a number of digits.
+    digits : int
+    most_digits : int
+        What the closed forms of the equations are good for.
+
+    Raises
+    ------
+    ConvergenceError
+        If there is no solution to `digits` digits.
+    """
+    carried = digits
+    found = solved(carried)
+    # What conditioning costs is known only near the root, which the first rounds may not be.
+    for _ in range(_MOST_ROUNDS):
+        more = min(_missing(digits, *found[:2]), most_digits - carried)
+        if more <= 0:
+            break
+        carried += int(more)
+        try:
+            found = solved(carried)
+        except ConvergenceError:
+            # What holds of the last solution is kept where more digits are out of reach.
+            break
+    return found
+
+
+def _missing(digits: int, found: Mapping[str, Any], budget: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return how many digits conditioning has cost.
+
+    A value that may be zero needs no more decimal places than one of size one.
+    """
+    missing = 0
+    for name, value in found.items():
+        error = sum(part[name] for part in budget.values())
+        if error:
+            size = abs(value) if abs(value) > error else 1
+            missing = max(missing, digits + 1 + math.ceil(mpmath.log10(error / size)))
+    return missing
 
 
 def _remember_erf(ctx: Any) -> None:

@@ -31,6 +31,7 @@ from ..program import (
 )
 from ..renaming import safe_program, safe_root
 from ..rows import (
+    ALIKE,
     EQUATION_ROUNDING,
     GRID_POWER,
     GROWTH,
@@ -478,7 +479,8 @@ def estimate(block, fine, medium, coarse):
     last = np.zeros_like(x[0])
     first = last + 1e-300
     for k, scale in MEASURED:
-        size = abs(x[scale]) + 1e-300
+        # What vanishes with an unknown, up to the rounding of it, is not off by its own size.
+        size = abs(x[scale]) + (worst if ABSOLUTE else 1e-300)
         step = abs(x[k] - y[k]) / size
         comparable = comparable & (step < math.inf)
         last = np.maximum(last, np.where(step < math.inf, step, 0.0))
@@ -511,6 +513,12 @@ def estimate(block, fine, medium, coarse):
     rounding = own + {terms} * scales + rounding
     # A value that crosses zero is measured against the error of its neighbours too.
     errors = gain * np.maximum(abs(x - y), 0.1 * last * sizes) + rounding
+    # What cancels in outputs that follow from others is not known; two rules differ by that
+    # rounding, too. Where a third one differs as little, rounding is all there is: then the margin
+    # is larger. Nor is it known how much rounding of the unknowns grows.
+    step, before = abs(x - y)[derived], abs(y - z)[derived]
+    alike = before <= {alike} * np.maximum(step, rounding[derived] / {margin})
+    errors[derived] += 2.0 * np.where(alike, 4.0 * np.maximum(step, before), step)
     rounding = rounding[0] / np.where(sizes[0] == 0.0, 1.0, sizes[0])
     converged = converged & np.all(np.isfinite(x), axis=0)
     errors = np.where(converged & comparable & (errors < math.inf), errors, math.inf)
@@ -542,6 +550,7 @@ def estimate_text(*, cut: bool = False) -> str:
         "probe": PROBE,
         "least": repr(4 * 2.0**-52 * (OWN_ROUNDING + EQUATION_ROUNDING * WELL_DETERMINED)),
         "margin": GROWTH + 1,
+        "alike": ALIKE,
     }
     text = _ESTIMATE.strip("\n")
     for name, number in numbers.items():

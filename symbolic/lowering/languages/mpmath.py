@@ -1,8 +1,9 @@
 """The mpmath target: one self-contained file that solves to any number of digits.
 
-The refinement around the solver is that of :mod:`giantstep.runtime.precision`. It is another one
-than that of floats (:mod:`..driver`): how many nodes a number of digits needs is known before,
-two rules are enough to see it, and what rounding takes is bought with digits of the precision.
+The refinement around the solver is that of :mod:`giantstep.runtime.precision`, to which digits of a
+kernel come, too. It is another one than that of floats (:mod:`..driver`): how many nodes a number
+of digits needs is known before, two rules are enough to see it, and what rounding and conditioning
+take is bought with digits of the precision.
 """
 
 from __future__ import annotations
@@ -77,26 +78,18 @@ def solve_point(parameters, data=None, digits=50):
     """
     if not (isinstance(digits, int) and digits >= 1):
         raise ValueError(f"digits must be a positive integer, got {digits!r}")
-    start = None
-    # A rough solution first: Newton's method makes its first steps on few nodes. Large values
-    # need digits to spare.
-    for wanted in (min(4 if KERNEL.inner_nodes else 12, digits), digits):
-        spare = 0
-        if start is not None:
-            largest = max((abs(x) for x in start.values()), default=0)
-            spare = max(0, math.ceil(math.log10(1 + largest)))
-        ctx = local_context(wanted, spare)
+    def solved(wanted, start=None):
+        """Return outputs, their errors and nodes, from first values of the equations or others."""
+        ctx = local_context(wanted, digits_of_size(start.values()) if start else 0)
         values = parameter_values(ctx, parameters)
         columns = data_columns(ctx, data)
-        if start is None:
-            start = first_values(ctx, values)
         try:
-            outputs, errors, _ = solve_precisely(
+            outputs, errors, nodes = solve_precisely(
                 KERNEL,
                 values,
                 ctx=ctx,
                 digits=wanted,
-                start=start,
+                start=start or first_values(ctx, values),
                 data=columns,
                 **line_arguments(ctx, values, wanted),
             )
@@ -110,12 +103,19 @@ def solve_point(parameters, data=None, digits=50):
             raise ConvergenceError(
                 f"no solution{place(parameters)}: the results are no real numbers"
             )
-        start = {name: outputs[name] for name in KERNEL.unknowns}
+        return outputs, errors, nodes
+
+    # A rough solution first: Newton's method makes its first steps on few nodes.
+    rough, _, _ = solved(min(4 if KERNEL.inner_nodes else 12, digits))
+    start = {name: rough[name] for name in KERNEL.unknowns}
+    outputs, errors, _ = with_spare_digits(lambda wanted: solved(wanted, start), digits)
+    shown = local_context(digits, digits_of_size(start.values()))
     scale = max([int(KERNEL.absolute), *(abs(x) for x in outputs.values())])
     # What a symmetry makes vanish is only as small as rounding makes it; an unknown that may be
     # zero has a residual relative to one.
+    least = 10**6 * shown.eps * scale
     return {
-        name: (x, sum(found[name] for found in errors.values()) + 10**6 * ctx.eps * scale)
+        name: (shown.mpf(x), shown.mpf(sum(found[name] for found in errors.values()) + least))
         for name, x in outputs.items()
     }
 
@@ -201,9 +201,8 @@ LINE = '''
 def line_arguments(ctx, values, digits):
     """Return first step, inner rules and kinks of the tables, and widths of a grid."""
     widths, inner, breaks = geometry(ctx)(*(values[name] for name in TABLE_PARAMETERS))
-    # A quarter of the width gives floats their digits, and digits grow at least like the inverse
-    # step; the first of two rules need only reach two thirds of them. Coarser ones come before.
-    step = 0.25 * widths[0] * min(1.0, 4 * (16 / (2 / 3 * digits)) ** 0.75)
+    # A quarter of the width gives floats their digits.
+    step = first_step(0.25 * widths[0], digits)
     return {"step": step, "inner": inner, "breaks": breaks, "widths": widths}
 '''
 

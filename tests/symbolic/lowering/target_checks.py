@@ -16,4 +16,6 @@ def assert_within_estimates(found, vector):
         exact = abs(float(vector.expected[name]))
         # Parameters are rounded to floats: 1e-15 of an output that is not ill-conditioned.
         assert deviation * (exact or 1) <= error + 4e-15 * exact, name
-        assert error <= 1e-9 * max(abs(value), 1e-3), name
+        # Rules are refined for the first output; others carry a margin for what cancels in them.
+        limit = 1e-9 if name == next(iter(found)) else 1e-7
+        assert error <= limit * max(abs(value), 1e-3), name

@@ -92,6 +92,16 @@ def test_targets_agree_pairwise(vector, tmp_path):
             assert abs(float(a) - float(b)) <= 1e-11 * max(abs(float(a)), 1e-3), (name, one, other)
 
 
+@pytest.mark.parametrize("name", ["covariates, matched", "logistic, noisy labels", "SK, glass"])
+def test_arrays_of_rows_estimate_the_errors_that_single_rows_do(name, tmp_path):
+    (vector,) = (v for v in VECTORS if v.name == name)
+    lowered = lower(vector.system())
+    rows, arrays = (of_file(lowered, vector, t, tmp_path) for t in ("python", "numpy"))
+    for output, (value, error) in rows.items():
+        # What is left of a difference of two rules that agree is rounding.
+        assert arrays[output][1] == pytest.approx(error, rel=1e-5, abs=1e-14 * abs(value)), output
+
+
 # One driver: panels; nodes of the line; an unknown that vanishes; tables.
 KINDS = ("hinge", "SK, glass", "SK, paramagnet without a field", "spiked A1")
 

@@ -155,7 +155,9 @@ def test_panels_move_with_their_breaks(a, b):
         exact = {"y": mpmath.ncdf(-a), "total": mpmath.exp(0.5) * folded}
     for name, (value, error) in found.items():
         assert abs(value - float(exact[name])) <= error + 1e-16
-        assert error <= 1e-12 * max(float(exact[name]), 1e-6)
+        # `y` is solved for; what follows from it carries a margin for what cancels.
+        limit = 1e-12 if name == "y" else 1e-11
+        assert error <= limit * max(float(exact[name]), 1e-6)
 
 
 @pytest.mark.parametrize("a", [0.5, 6, 12, 20])
