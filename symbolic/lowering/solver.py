@@ -29,7 +29,7 @@ RESERVED = frozenset(
     weight out info rough residual amplification iterations converged done previous close size turn
     determinant i j k x y z state unused parameters results errors last first gain scale
     step comparable measurable accepted moves halvings rescues usable begun panel_weight panel_node
-    real_only node_before
+    real_only still steady
     reach piece left width mass density_scale starts stop first_point last_point largest
     share inverse unused_inverse held probe moved rounding shift responds
     solve solve_rows solve_batch solve_dense invert solve_point solve_many array attempt real

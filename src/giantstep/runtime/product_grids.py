@@ -117,23 +117,34 @@ def cut_rules(breaks, length, reach):
 
 
 def graded_edges(places, width, growth, reach):
-    """Return break points that crowd around steep places.
+    """Return break points that crowd around steep places, each up to half the way to the next one.
 
     Parameters
     ----------
     places : sequence of float
+        Those closer to one before than the width are in its panels.
     width : float
         On which integrands vary there: the distance of the first break points.
     growth : float
         Ratio of the distances of one break point and the next.
     reach : float
     """
-    distances = [0.0]
-    distance = width
-    while distance < reach:
-        distances.append(distance)
-        distance = growth * distance
-    return [place + side * d for place in places for d in distances for side in (-1.0, 1.0)]
+    apart = []
+    for place in sorted(places):
+        if not apart or place - apart[-1] > width:
+            apart.append(place)
+    found = list(apart)
+    for k, place in enumerate(apart):
+        for side in (-1, 1):
+            inside = 0 <= k + side < len(apart)
+            end = abs(apart[k + side] - place) / 2 if inside else reach
+            distance = width
+            while distance < end:
+                found.append(place + side * distance)
+                distance = growth * distance
+            if inside and side > 0:
+                found.append(place + end)
+    return found
 
 
 def even_rule(step, reach):
