@@ -158,7 +158,13 @@ class _Rows:
         return found
 
     def call(
-        self, level: str, starts: list[str], out: str, state: str, rough: str = "0.0", held: float = 0.0
+        self,
+        level: str,
+        starts: list[str],
+        out: str,
+        state: str,
+        rough: str = "0.0",
+        held: float = 0.0,
     ) -> str:
         program = self.program
         newton: list[list[str]] = [[], []]
