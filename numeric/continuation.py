@@ -216,7 +216,9 @@ def _followed(
     for rule, level, patience in _RULES:
         spent = 0.0
 
-        def solved(value: float, first: Array, *, near: bool = True) -> Array | None:
+        def solved(
+            value: float, first: Array, *, near: bool = True, rule: int = rule, level: int = level
+        ) -> Array | None:
             nonlocal spent
             # Steep places move on the way, and become steeper.
             special = _sharper(kernel, sharper, first[0]) if near else None
