@@ -27,6 +27,8 @@ _LADDER = (1e4, 1e2, 1e8, 10.0, 1.0)
 _FIRST_FACTOR = 4.0
 _SMALLEST_FACTOR = 1.02
 _LARGEST_FACTOR = 30.0
+# Unknowns of a smaller exponent on the way go to a limit.
+_SETTLED = 0.05
 # Rules that crowd around the steep places of a solution are those of another one so close to it.
 _NEAR = 1e-2
 # Following takes so many solves that compiling pays.
@@ -212,14 +214,18 @@ def _followed(
     """
     target = float(row[0, column])
     for rule, level, patience in _RULES:
-        single = arrays.single(rule, level)
         spent = 0.0
 
-        def solved(value: float, first: Array, single: KernelArrays = single) -> Array | None:
+        def solved(
+            value: float, first: Array, *, near: bool = True, rule: int = rule, level: int = level
+        ) -> Array | None:
             nonlocal spent
+            # Steep places move on the way, and become steeper.
+            special = _sharper(kernel, sharper, first[0]) if near else None
+            rules = (special or arrays).single(rule, level)
             point = row.copy()
             point[0, column] = value
-            found, unknowns = _rough(kernel, single, point, first, total=_MANY)
+            found, unknowns = _rough(kernel, rules, point, first, total=_MANY)
             spent += float((found.iterations[0] + _OTHER_PASSES) * found.nodes[0])
             return unknowns if found.converged[0] else None
 
@@ -231,7 +237,7 @@ def _followed(
                 path = [(value, first)]
                 break
         for anchor in () if path else anchors:
-            first = solved(anchor, starts(anchor))
+            first = solved(anchor, starts(anchor), near=False)
             if first is not None:
                 path = [(anchor, first)]
                 break
@@ -244,11 +250,7 @@ def _followed(
             value = path[-1][0]
             down = value > target
             trial = max(target, value / ratio) if down else min(target, value * ratio)
-            # Steep places move on the way.
-            special = _sharper(kernel, sharper, path[-1][1][0])
-            further = solved(
-                trial, _predicted(path, trial), special.single(rule, level) if special else single
-            )
+            further = solved(trial, _predicted(path, trial))
             if further is None:
                 ratio = math.sqrt(ratio)
             else:
@@ -260,16 +262,25 @@ def _followed(
 
 
 def _predicted(path: list[tuple[float, Array]], value: float) -> Array:
-    """Continue the line through the last two solutions, powers of the parameter where it can be."""
+    """Continue the line through the last two solutions.
+
+    What is positive and moves is taken for a power of the parameter; what hardly does goes to a
+    limit, with a correction that is proportional to the parameter or its inverse.
+    """
     (last, near) = path[-1]
     if len(path) == 1:
         return near
     before, far = path[-2]
-    share = math.log(value / last) / math.log(last / before)
+    ratio = math.log(last / before)
+    share = math.log(value / last) / ratio
+    limit = math.copysign(1.0, before - last)
+    rest = ((value / last) ** limit - 1) / (1 - (before / last) ** limit)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        powers = near * (near / far) ** share
-    lines = near + (near - far) * share
-    found = np.where((near > 0) & (far > 0), powers, lines)
+        change = np.log(near / far)
+        powers = near * np.exp(change * share)
+    settled = np.abs(change) < _SETTLED * abs(ratio)
+    lines = near + (near - far) * np.where(settled, rest, share)
+    found = np.where((near > 0) & (far > 0) & ~settled, powers, lines)
     return np.where(np.isfinite(found), found, near)
 
 

@@ -40,6 +40,8 @@ class KernelArrays:
         For each data set its weights, which add up to one, and its columns.
     steep : Steep, optional
         For a kernel with inner nodes: where the node needs more of the grid.
+    reach : float, optional
+        For a kernel with inner nodes: :attr:`reach` of other arrays with the same tables.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class KernelArrays:
         table_values: Sequence[float],
         data: Mapping[str, Array] | None = None,
         steep: Steep | None = None,
+        reach: float | None = None,
     ) -> None:
         self._kernel = kernel
         self._values = [np.float64(v) for v in table_values]
@@ -58,7 +61,7 @@ class KernelArrays:
         if kernel.tables is not None and kernel.code.inner_nodes:
             self._grid = ProductGrid(
                 kernel.tables, self._values, kernel.code.inner_nodes, kernel.code.names,
-                kernel.code.even, self._tables, steep,
+                kernel.code.even, self._tables, steep, reach,
             )  # fmt: skip
         elif kernel.tables is not None:
             with np.errstate(divide="ignore", over="ignore"):
@@ -68,6 +71,7 @@ class KernelArrays:
             self._step *= width
         self._lock = threading.Lock()
         self._levels: dict[int, tuple[Any, ...]] = {}
+        self._ones: dict[tuple[int, int], Array] = {}
         self._shaken: dict[int, tuple[Any, ...] | None] = {}
         self._reach: float | None = None
         self._compiled: ModuleType | None = None
@@ -86,7 +90,12 @@ class KernelArrays:
         """
         found = copy.copy(self)
         triples = 3 * ((self._kernel.tables is not None) + 2 * self._kernel.code.panels)
-        usual = self[min(level, self.finest)]
+        level = min(level, self.finest)
+        if self._grid is not None and not self._kernel.code.panels:
+            with self._lock:
+                usual = self._levels.get(level) or self._one_of(level, rule)
+        else:
+            usual = self[level]
         chosen = [usual[k - k % 3 + rule] for k in range(triples)]
         for k, rest in enumerate(chosen):
             if k % 3 and isinstance(rest, np.ndarray):
@@ -114,6 +123,11 @@ class KernelArrays:
     def has_grid(self) -> bool:
         """Whether the rules are grids of several variables."""
         return self._grid is not None
+
+    @property
+    def reach(self) -> float | None:
+        """The radius of a grid of the first level; None for a line."""
+        return None if self._grid is None else self._grid.reach
 
     @property
     def narrowest(self) -> float:
@@ -168,6 +182,13 @@ class KernelArrays:
                 arguments += self._ends("panel_end", self._kernel.plain.FIRST_REACH, level)
             self._levels[level] = (*arguments, *self._data)
         return self._levels[level]
+
+    def _one_of(self, level: int, rule: int) -> tuple[Any, ...]:
+        """Return the arguments of a level of grids with one rule in the place of all three."""
+        if (level, rule) not in self._ones:
+            assert self._grid is not None
+            self._ones[level, rule] = self._grid.lines(level, 1.0, (rule,))[0]
+        return (*[self._ones[level, rule]] * 3, *self._data)
 
     def _lines(self, level: int, shift: float = 1.0) -> list[Array]:
         """Return [fine, medium, coarse]: arrays of weight, node and tables at shift * node."""

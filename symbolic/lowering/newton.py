@@ -18,6 +18,9 @@ _FIRST_MOVES = 20
 _MORE_MOVES = (50, 200)
 _NEAR = 0.1
 _MOST_HALVINGS = 12
+# A step of this many units in the last place is rounding: no number nearby is a better solution,
+# whatever the residual, which a steep equation makes large.
+_ROUNDED = 64
 
 
 SOLVE_DENSE = Function(
@@ -276,7 +279,8 @@ def _safeguarded(
         f"if held >= {place.number}:",
         "    done = size < inf",
         "    break",
-        "if size <= close or (size < stalled and size >= 0.5 * accepted):",
+        "steady = (size < stalled and size >= 0.5 * accepted) or (still and size < sqrt(stalled))",
+        "if size <= close or steady:",
         "    done = True",
         "    break",
         "if not begun and size < inf:",
@@ -304,6 +308,10 @@ def _safeguarded(
             "    continue",
         ]
     finite_steps = " + ".join(f"abs({s})" for s in steps)
+    largest = " + ".join(
+        f"abs({s})" if log else f"abs({s}) / (1.0 + abs({u}))"
+        for u, s, log in zip(x, steps, logs, strict=True)
+    )
     newton = [
         "if not size < inf and not accepted < inf:",
         "    break",
@@ -319,7 +327,9 @@ def _safeguarded(
         "    if not usable:",
         f"        halvings = {_MOST_HALVINGS + 1}",
         *(f"    {s} = {_bounded(s, u, log)}" for u, s, log in zip(x, steps, logs, strict=True)),
+        f"    still = usable and {largest} <= {_ROUNDED} * unit",
         "else:",
+        "    still = False",
         "    scale = 0.5 * scale",
         "    halvings = halvings + 1",
         f"if halvings <= {_MOST_HALVINGS}:",
@@ -347,6 +357,7 @@ def _safeguarded(
         "close = tolerance",
         "done = False",
         "begun = False",
+        "still = False",
         *([f"moves = {_FIRST_MOVES}", "rescues = 0"] if step.fixed_point else []),
         "halvings = 0",
         "scale = 1.0",

@@ -160,7 +160,13 @@ class _Rows:
         return found
 
     def call(
-        self, level: str, starts: list[str], out: str, state: str, rough: str = "0.0", held: int = 0
+        self,
+        level: str,
+        starts: list[str],
+        out: str,
+        state: str,
+        rough: str = "0.0",
+        held: float = 0.0,
     ) -> str:
         program = self.program
         newton: list[list[str]] = [[], []]
@@ -386,7 +392,7 @@ class _Rows:
                 size, unit = (f" / (1.0 + abs({value}))", "") if u in plain else ("", f"{value} * ")
                 largest.append(f"size = max(size, abs({entry}){size})")
                 moves.append(f"near_{u} -= {unit}scale * {entry}")
-            solve = self.call(self.probed, near, "probe", "unused", held=held)
+            solve = self.call(self.probed, near, "probe", "unused", held=float(held))
             lines += [
                 f"for j in range({first}, {first + len(inside)}):",
                 "    size = 1e-300",

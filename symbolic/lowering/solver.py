@@ -29,7 +29,7 @@ RESERVED = frozenset(
     weight out info rough residual amplification iterations converged done previous close size turn
     determinant i j k x y z state unused parameters results errors last first gain scale
     step comparable measurable accepted moves halvings rescues usable begun panel_weight panel_node
-    real_only node_before
+    real_only still steady
     reach piece left width mass density_scale starts stop first_point last_point largest
     share inverse unused_inverse held probe moved rounding shift responds
     solve solve_rows solve_batch solve_dense invert solve_point solve_many array attempt real
@@ -143,7 +143,8 @@ class _Solve:
         reach = [Parameter("reach", default=REACH)] if program.has_panels else []
         newton = bool(program.newton_unknowns)
         inverse = [Parameter("inverse", Kind.OUTPUT)] if newton else []
-        held = [Parameter("held", Kind.WHOLE, default=0)] if newton else []
+        # A real number: numba compiles a function once for every whole number it is called with.
+        held = [Parameter("held", default=0.0)] if newton else []
         parameters = (
             *(Parameter(str(p)) for p in program.parameters),
             *array_parameters(program),
@@ -229,45 +230,44 @@ class _Solve:
         at_node = {t: sp.Symbol(f"{t}_j", real=True) for t in arrays}
         if loop.inner:
             return lines + self.nested(loop, at_node)
-        before = [f"for j in range(len({weight})):", *(f"    {t}_j = {t}[j]" for t in arrays)]
         if loop.of_node:
-            before = self.once_a_node(loop, at_node, before)
+            return lines + self.once_a_node(loop, at_node)
+        before = [f"for j in range(len({weight})):", *(f"    {t}_j = {t}[j]" for t in arrays)]
         terms = self.terms(loop, at_node, f"{weight}[j]")
         return [*lines, *before, *("    " + line for line in terms)]
 
-    def once_a_node(
-        self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol], before: list[str]
-    ) -> list[str]:
-        """Return the head of a pass over a grid, where what holds the node alone is kept."""
-        node = self.program.tables[0]
-        if node not in at_node:
-            before = [*before, f"    {node}_j = {node}[j]"]
+    def once_a_node(self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
+        """Return a pass over a grid, where what holds the node alone is computed once a node."""
         own = loop.locals[: loop.of_node]
+        read = set().union(*(a.value.free_symbols for a in own))
+        terms = self.terms(loop, at_node, "weight[j]")
         return [
-            *(f"{a.target} = 0.0" for a in own),
-            # Of no node.
-            "node_before = inf",
-            *before,
-            f"    if {node}_j != node_before:",
-            f"        node_before = {node}_j",
-            *("        " + line for line in self.assigned(own, at_node)),
+            *self.point_groups(),
+            *(f"    {t}_j = {t}[first_point]" for t in at_node if t in read),
+            *("    " + line for line in self.assigned(own, at_node)),
+            "    for j in range(first_point, last_point):",
+            *(f"        {t}_j = {t}[j]" for t in at_node if t not in read),
+            *("        " + line for line in terms),
+            "    first_point = last_point",
+        ]
+
+    def point_groups(self, *mass: str) -> list[str]:
+        """Return the head of a loop over the nodes of a grid: the points from first to last."""
+        node = self.program.tables[0]
+        return [
+            "first_point = 0",
+            "while first_point < len(weight):",
+            "    last_point = first_point",
+            *(f"    {name} = 0.0" for name in mass),
+            f"    while last_point < len(weight) and {node}[last_point] == {node}[first_point]:",
+            *(f"        {name} += weight[last_point]" for name in mass),
+            "        last_point += 1",
         ]
 
     def nested(self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
         """Return a pass over the nodes of a grid, each with passes over its points inside."""
-        node = self.program.tables[0]
         read = [f"    {t}_j = {t}[k]" for t in at_node]
-        lines = [
-            "first_point = 0",
-            "while first_point < len(weight):",
-            "    last_point = first_point",
-            "    mass = 0.0",
-            f"    while last_point < len(weight) and {node}[last_point] == {node}[first_point]:",
-            "        mass += weight[last_point]",
-            "        last_point += 1",
-            "    k = first_point",
-            *read,
-        ]
+        lines = [*self.point_groups("mass"), "    k = first_point", *read]
         for inner in loop.inner:
             lines += ["    " + line for line in self.assigned(inner.before, at_node)]
             locals_, results = with_branches(inner.locals, inner.results, self.fresh)
@@ -426,18 +426,20 @@ def solver_functions(program: Program, target: str) -> str:
         functions = functions[:-1]
     texts = [language.source(f) for f in functions]
     if target != "mpmath":
-        texts.append(_batch_source(program, functions[-1], target))
+        texts.append(_batch_source(program, functions[-1]))
     decorator = "@njit(**_FLAGS)\n" if target == "numba" else ""
     helpers = helper_definitions(language.printer, "\n".join(texts), decorator)
     return "\n\n".join([*([helpers] if helpers else []), *texts])
 
 
-def _batch_source(program: Program, rows: Function, target: str) -> str:
-    """Return ``solve_batch``, which solves all rows."""
+def _batch_source(program: Program, rows: Function) -> str:
+    """Return ``solve_batch``, which solves all rows.
+
+    It is not compiled: LLVM would optimise all that it calls once more.
+    """
     names = argument_names(rows)[2:]
     given = [name for name in names if name != "starts"]
-    lines = ["@njit(**_FLAGS)"] if target == "numba" else []
-    lines.append(f"def solve_batch({', '.join(given)}, starts=None):")
+    lines = [f"def solve_batch({', '.join(given)}, starts=None):"]
     lines += [f"    {line}" if line else "" for line in _batch_documentation(program)]
     if "starts" in names:
         unknowns = len(program.newton_unknowns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from pathlib import Path
 
@@ -71,7 +72,12 @@ def test_the_error_of_one_loss_is_not_understated(huber, alpha, ridge):
 
 
 @pytest.mark.slow
-def test_a_hinge_is_solved_at_large_penalties():
+@pytest.mark.parametrize(
+    ("ridge", "known"),
+    # At last the sign of the prediction is that of the projection on the spike.
+    [(1e3, 0.143538719894), (3e4, 0.143565372684), (1e9, math.acos(0.9) / math.pi)],
+)
+def test_a_hinge_is_solved_at_large_penalties(ridge, known):
     """Predictions are next to certain there, and the average of a step is steep."""
     features = gs.SpikedRandomFeatures.from_parameters(
         "erf", "sign", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
@@ -82,6 +88,19 @@ def test_a_hinge_is_solved_at_large_penalties():
 
 
 @pytest.mark.slow
+def test_a_hinge_is_solved_where_mean_features_have_the_margin():
+    """Far out the prediction is 1 to 2e-11; the residual there is rounding of 1."""
+    features = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sign", spike_strength=-3.363390422705672, bulk_variance=1.1047559045582562,
+        alignment=0.3902136079714532, beta=1.1058661697651557,
+    )  # fmt: skip
+    found = features.with_loss("hinge", labels="sign").solve(
+        alpha=1.645512111758542, ridge=0.0005747099299237695
+    )
+    assert found.m == pytest.approx(-1.0, abs=1e-9)
+    assert found.errors["test_error"] < 1e-8
+
+
 def test_expansions_are_those_of_the_square_loss(huber):
     with pytest.raises(ParameterError, match=r"'large_alpha'.*huber\(0.3\).*use loss='square'"):
         huber.expansion("large_alpha", ridge=0.1)

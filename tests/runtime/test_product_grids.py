@@ -135,3 +135,10 @@ def test_edges_crowd_symmetrically():
     assert edges == pytest.approx([-6.4, -1.6, -0.4, -0.1, 0.0, 0.1, 0.4, 1.6, 6.4])
     away = rules.graded_edges([1.0, -1.0], 0.1, 4.0, 2.0)
     assert {1.0, 1.1, 0.9, -1.1, -0.9} <= {round(x, 12) for x in away}
+    # Each up to half the way to the next one; one within the width of another needs nothing.
+    assert sorted(round(x, 12) for x in away) == [
+        -2.6, -1.4, -1.1, -1.0, -0.9, -0.6, 0.0, 0.6, 0.9, 1.0, 1.1, 1.4, 2.6,
+    ]  # fmt: skip
+    assert rules.graded_edges([0.0, 0.05], 0.1, 4.0, 8.0) == rules.graded_edges(
+        [0.0], 0.1, 4.0, 8.0
+    )

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from scipy.interpolate import lagrange
 from scipy.optimize import linprog
 
 from ....errors import AssumptionError
@@ -116,7 +115,9 @@ class ReadoutSolver:
         free = {**self.values, "alignment": 0.0, "orthogonal_alignment": 1.0}
         elsewhere = tuple(np.float64(free[name]) for name in self.kernel.table_parameters)
         steep = Steep(tuple(places), width, elsewhere, inner)
-        return KernelArrays(self.kernel, self._table_values, self.rows.bulk.arrays, steep)
+        return KernelArrays(
+            self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays.reach
+        )
 
     @property
     def _table_values(self) -> list[np.float64]:
@@ -244,6 +245,9 @@ _SMALLEST_INNER = 0.03
 # whose steps are a third of their distance has eight digits.
 _LOSS_WIDTH = 2.5
 _FAR = 4.0
+# Coefficients of the cubic through values at 0, 1, 2 and 3, and steps of Newton's method for it.
+_CUBIC = np.linalg.inv(np.vander(np.arange(4.0)))
+_STEPS = 8
 
 
 class Law(NamedTuple):
@@ -291,14 +295,25 @@ def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
 
 def _zero_between(level: Array, k: int) -> float:
     """Return where a table changes its sign after the node k, by a cubic through four nodes."""
-    low, high = float(NODES[k]), float(NODES[k + 1])
-    near = slice(max(k - 1, 0), k + 3)
-    slope = level[k + 1] - level[k]
-    place = low if slope == 0 else low - level[k] * (high - low) / slope
-    cubic = lagrange(NODES[near] - place, level[near])
-    found = [float(x.real) + place for x in np.roots(cubic) if x.imag == 0]
-    inside = [x for x in found if low <= x <= high]
-    return inside[0] if len(inside) == 1 else place
+    first = min(max(k - 1, 0), len(NODES) - len(_CUBIC))
+    cubic = _CUBIC @ level[first : first + len(_CUBIC)]
+    low, high = float(k - first), float(k - first + 1)
+    rises = level[k + 1] > level[k]
+    # In steps of the nodes from the first one.
+    place = low + float(level[k] / (level[k] - level[k + 1]))
+    for _ in range(_STEPS):
+        value = slope = 0.0
+        for coefficient in cubic:
+            slope = slope * place + value
+            value = value * place + float(coefficient)
+        if (value > 0) == rises:
+            high = place
+        else:
+            low = place
+        place = place - value / slope if slope else low
+        if not low <= place <= high:
+            place = (low + high) / 2
+    return float(NODES[first] + place * (NODES[1] - NODES[0]))
 
 
 def inner_width(law: Law, *, smooth: bool) -> float:

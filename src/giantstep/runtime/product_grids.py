@@ -117,23 +117,34 @@ def cut_rules(breaks, length, reach):
 
 
 def graded_edges(places, width, growth, reach):
-    """Return break points that crowd around steep places.
+    """Return break points that crowd around steep places, each up to half the way to the next one.
 
     Parameters
     ----------
     places : sequence of float
+        Those closer to one before than the width are in its panels.
     width : float
         On which integrands vary there: the distance of the first break points.
     growth : float
         Ratio of the distances of one break point and the next.
     reach : float
     """
-    distances = [0.0]
-    distance = width
-    while distance < reach:
-        distances.append(distance)
-        distance = growth * distance
-    return [place + side * d for place in places for d in distances for side in (-1.0, 1.0)]
+    apart = []
+    for place in sorted(places):
+        if not apart or place - apart[-1] > width:
+            apart.append(place)
+    found = list(apart)
+    for k, place in enumerate(apart):
+        for side in (-1, 1):
+            inside = 0 <= k + side < len(apart)
+            end = abs(apart[k + side] - place) / 2 if inside else reach
+            distance = width
+            while distance < end:
+                found.append(place + side * distance)
+                distance = growth * distance
+            if inside and side > 0:
+                found.append(place + end)
+    return found
 
 
 def even_rule(step, reach):
@@ -301,11 +312,14 @@ class ProductGrid:
     tabulate : callable
         Returns the tables of the node.
     steep : Steep, optional
+    reach : float, optional
+        That of another grid with the same tables.
     """
 
     def __init__(
         self, module: ModuleType, values: Sequence[float], inner_nodes: Sequence[str],
         names: Sequence[str], even: bool, tabulate: Tabulate, steep: Steep | None = None,
+        reach: float | None = None,
     ) -> None:  # fmt: skip
         self._module, self._values, self._tabulate = module, values, tabulate
         self._inner, self._names, self._even = inner_nodes, names, even
@@ -323,10 +337,10 @@ class ProductGrid:
         self._scales = [outer, *inner]
         self._breaks = [float(b) for b in module.breaks(node, *values)]
         self._steep = (steep.places, steep.width) if steep else None
-        self._rules: dict[int, list[tuple[list[Array], Array]]] = {}
+        self._rules: dict[tuple[int, int], tuple[list[Array], Array]] = {}
         self._first = self._require_room(GRID_REACH)
-        self._reach = self._sufficient_reach()
-        self._first = self._require_room(self._reach)
+        self.reach = self._sufficient_reach() if reach is None else reach
+        self._first = self._require_room(self.reach)
 
     @property
     def step(self) -> float:
@@ -348,19 +362,20 @@ class ProductGrid:
         room = math.log(max(MOST_GRID_NODES / self._first, 1.0))
         return int(room / math.log(growth))
 
-    def lines(self, level: int, shift: float) -> list[Array]:
+    def lines(self, level: int, shift: float, backs: Sequence[int] = range(3)) -> list[Array]:
         """Return [fine, medium, coarse]: weight, node, inner nodes, tables at shift * nodes."""
-        if level not in self._rules:
-            self._rules[level] = [self._rule(level, back) for back in range(3)]
+        for back in backs:
+            if (level, back) not in self._rules:
+                self._rules[level, back] = self._rule(level, back)
         # All rules are tabulated at once.
-        points, weights = zip(*self._rules[level], strict=True)
+        points, weights = zip(*(self._rules[level, back] for back in backs), strict=True)
         together = [np.concatenate(parts) for parts in zip(*points, strict=True)]
         rows = self._stack(together, np.concatenate(weights), shift)
         ends = np.cumsum([len(w) for w in weights])[:-1]
         return [np.ascontiguousarray(part) for part in np.split(rows, ends, axis=1)]
 
     def _rule(self, level: int, back: int) -> tuple[list[Array], Array]:
-        longest = min(self._reach * LONGER_REACH**level, max(self._reach, FARTHEST_REACH))
+        longest = min(self.reach * LONGER_REACH**level, max(self.reach, FARTHEST_REACH))
         found: tuple[list[Array], Array] = grid_rule(
             self._scales, self._breaks, [self._inner_breaks(x) for x in self._inner],
             self._even, 2**back / REFINEMENT**level, longest * NESTED_REACH**back,
