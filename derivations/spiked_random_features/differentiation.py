@@ -38,7 +38,7 @@ from ...symbolic.printing.compiled import Formula
 from ..derived import derived
 from ..kernels.sensitivities import KernelObjective, derivative_code
 from ..optima import DEFAULT_BOUNDS, Optimum, optimum
-from ..sensitivities import Directions, HasSensitivities
+from ..sensitivities import Directions, HasSensitivities, places, searched_domains
 from . import mapping as m
 from .arguments import SPIKE, STEP, STRETCH, checked_point
 from .derive import STEP_ARGUMENTS, flags_of, scalar_functions, symbolic_model
@@ -459,8 +459,6 @@ Array = NDArray[np.float64]
 # Of the values of readouts and vocabularies, where these do not say: rounding and a stop rule.
 _RELATIVE = 1e-12
 _RTOL = 1e-10
-_POINT = ("alpha", "ridge")
-_OPEN = {"step_size": "positive", "alignment": "(-1, 1)"}
 
 
 def spiked_optimum(
@@ -491,23 +489,7 @@ def spiked_optimum(
 
     fixed = dict(asked["fixed"])
     alpha = fixed.pop("alpha")
-    return precise_ridge(_mover(model)(fixed), float(alpha), best, digits)
-
-
-def _domains(model: HasCurves) -> dict[str, str]:
-    """Return where parameters are searched: without ends at which nothing can be differenced."""
-    return {
-        name: _OPEN.get(name, domain) for name, domain in model._axes().items() if name != "width"
-    }
-
-
-def _mover(model: Any) -> Callable[[Mapping[str, Any]], Any]:
-    """Return what takes values of parameters to the model that has them."""
-
-    def move(values: Mapping[str, Any]) -> Any:
-        return model.at(**{name: float(x) for name, x in values.items()}) if values else model
-
-    return move
+    return precise_ridge(model.at(**fixed), float(alpha), best, digits)
 
 
 class _SpikedQuestion:
@@ -524,7 +506,7 @@ class _SpikedQuestion:
 
     @property
     def domains(self) -> Mapping[str, str]:
-        return _domains(self._model)
+        return searched_domains(self._model)
 
     def attributes(self) -> dict[str, Any]:
         # The step and the spike of the model are not those of the optimum.
@@ -534,11 +516,8 @@ class _SpikedQuestion:
     def objective(
         self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
     ) -> tuple[Objective, bool]:
-
-        # Needs SymPy, which a known model that is only solved does not.
-
         names = [axis.name for axis in axes]
-        place = _places(self._model, axes, fixed, _mover(self._model))
+        place = places(self._model, axes, fixed)
         first = place(np.array([axis.low for axis in axes]))[0]
         if {*names} & {*STEP} and first.spike.spike_strength == 0:
             raise ParameterError(
@@ -582,38 +561,6 @@ def _moving(name: str, *, takes_step: bool) -> tuple[str, ...]:
     return own.get(name, (name,))
 
 
-def _places(
-    model: Any,
-    axes: Sequence[Axis],
-    fixed: Mapping[str, Any],
-    move: Callable[[Mapping[str, Any]], Any],
-) -> Callable[[Array], tuple[Any, dict[str, float]]]:
-    """Return what takes a point to the model that `move` makes for it, and α and λ.
-
-    Raises
-    ------
-    ParameterError
-        If α or λ is missing, or so large or small that nothing but rounding would be seen.
-    """
-    names = [axis.name for axis in axes]
-    for name in _POINT:
-        if name not in names and name not in fixed:
-            raise ParameterError(f"{name} is missing: give {name}=..., or optimise over it, too")
-    moderate = [name for name in (*_POINT, "beta") if name in fixed]
-    checked_point(model, **{name: fixed[name] for name in moderate})
-    known: dict[tuple[float, ...], Any] = {}
-
-    def place(point: Array) -> tuple[Any, dict[str, float]]:
-        given = {**fixed, **dict(zip(names, point.tolist(), strict=True))}
-        values = {name: float(given.pop(name)) for name in _POINT}
-        key = tuple(map(float, given.values()))
-        if key not in known:
-            known[key] = move(given)
-        return known[key], values
-
-    return place
-
-
 # ---------------------------------------------------------------------- without derivatives
 
 
@@ -638,7 +585,7 @@ class _ValuesQuestion:
 
     @property
     def domains(self) -> Mapping[str, str]:
-        return _domains(self.model)
+        return searched_domains(self.model)
 
     def attributes(self) -> dict[str, Any]:
         return {"model": self.model.to_json(), "giantstep_version": __version__}
@@ -646,8 +593,7 @@ class _ValuesQuestion:
     def objective(
         self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
     ) -> tuple[Objective, bool]:
-        features = getattr(self.model, "features", self.model)
-        place = _places(features, axes, fixed, _mover(self.model))
+        place = places(self.model, axes, fixed)
 
         def values(points: Array) -> tuple[Array, Array]:
             found = np.full((2, len(points)), np.nan)
