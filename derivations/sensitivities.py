@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -297,7 +298,7 @@ class ModelQuestion:
         names = [axis.name for axis in axes]
         place = places(self._model, axes, fixed)
         first, _ = place(np.array([axis.low for axis in axes]))
-        kernel, source = first.kernel(), self._names[of]
+        kernel = self._kernel(first, names)
 
         def moving(model: HasSensitivities) -> list[Rates]:
             known = model._directions(exact=False)
@@ -305,22 +306,34 @@ class ModelQuestion:
                 if name not in known.moving:
                     reason = known.excluded.get(name, "it is none of the equations")
                     raise ParameterError(f"over: {name} has no derivative: {reason}")
-            return [
-                {n: rate for n, rate in known.moving[name].items() if n in kernel.parameters}
-                for name in names
-            ]
+            return [known.moving[name] for name in names]
 
         def rows(points: Array) -> Array:
             found = []
             for point in points:
                 model, asked = place(point)
-                given = {**model.kernel().defaults, **asked}
+                given = {**self._values(model), **asked}
                 found.append([given[name] for name in kernel.parameters])
             return np.array(found)
 
-        moved = tuple(dict.fromkeys(name for rates in moving(first) for name in rates))
+        source = self._names.get(of, of)
+        return KernelObjective(
+            kernel, partial(self._code, first, kernel, source, names), source, rows,
+            lambda point: moving(place(point)[0]), {},
+        ), True  # fmt: skip
 
-        def code() -> KernelCode:
-            return tangent_code(kernel, source, moved)
+    def _kernel(self, model: Any, names: Sequence[str]) -> Kernel:
+        """Return the kernel, if there is an optimum over these parameters."""
+        kernel: Kernel = model.kernel()
+        return kernel
 
-        return KernelObjective(kernel, code, source, rows, lambda p: moving(place(p)[0]), {}), True
+    def _values(self, model: Any) -> Mapping[str, float]:
+        """Return the parameters of the kernel at a model."""
+        values: Mapping[str, float] = model.kernel().defaults
+        return values
+
+    def _code(self, model: Any, kernel: Kernel, of: str, names: Sequence[str]) -> KernelCode:
+        """Return the code of an output of the kernel and its derivative."""
+        known = model._directions(exact=False).moving
+        moved = dict.fromkeys(n for name in names for n in known[name] if n in kernel.parameters)
+        return tangent_code(kernel, of, tuple(moved))

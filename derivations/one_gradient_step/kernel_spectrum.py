@@ -398,7 +398,7 @@ class KernelCurve:
 
     def share_below(self, x: Real) -> Real:
         """Return the share of eigenvalues ≤ x at points inside the bulk, by its closed form."""
-        inverse, g = self._solution(x)
+        inverse, g = self._solution(x.astype(complex))
         with np.errstate(all="ignore"):
             counted = self._arrays.counting_function(g, 1 / inverse, x / self.unit, *self._scaled)
         return np.asarray(counted.imag / math.pi)

@@ -36,11 +36,17 @@ from ...runtime.generated import defined
 from ...symbolic.expressions.activations import activation
 from ...symbolic.printing.compiled import Formula
 from ..derived import derived
-from ..kernels.sensitivities import KernelObjective, derivative_code
+from ..kernels.sensitivities import derivative_code
 from ..optima import DEFAULT_BOUNDS, Optimum, optimum
-from ..sensitivities import Directions, HasSensitivities, places, searched_domains
+from ..sensitivities import (
+    Directions,
+    HasSensitivities,
+    ModelQuestion,
+    places,
+    searched_domains,
+)
 from . import mapping as m
-from .arguments import SPIKE, STEP, STRETCH, checked_point
+from .arguments import SPIKE, STEP, STRETCH
 from .derive import STEP_ARGUMENTS, flags_of, scalar_functions, symbolic_model
 from .precise import precise_ridge
 from .solution import model_attributes
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
 
     from ...symbolic.systems.saddle_point import SaddlePointSystem
     from ..curves import HasCurves
-    from ..kernels.sensitivities import Rates
+    from ..kernels.kernel import Kernel
     from .model import SpikedRandomFeatures
 
 
@@ -492,13 +498,13 @@ def spiked_optimum(
     return precise_ridge(model.at(**fixed), float(alpha), best, digits)
 
 
-class _SpikedQuestion:
+class _SpikedQuestion(ModelQuestion):
     """Ridge regression on spiked features as what optima are asked of."""
 
     name = "spiked random features"
 
     def __init__(self, model: SpikedRandomFeatures) -> None:
-        self._model = model
+        self._model, self._names = model, {}
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -511,42 +517,26 @@ class _SpikedQuestion:
     def attributes(self) -> dict[str, Any]:
         # The step and the spike of the model are not those of the optimum.
         moved = ("ridge", *SPIKE)
-        return {k: v for k, v in model_attributes(self._model, 0.0).items() if k not in moved}
+        found = model_attributes(cast("SpikedRandomFeatures", self._model), 0.0)
+        return {k: v for k, v in found.items() if k not in moved}
 
-    def objective(
-        self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
-    ) -> tuple[Objective, bool]:
-        names = [axis.name for axis in axes]
-        place = places(self._model, axes, fixed)
-        first = place(np.array([axis.low for axis in axes]))[0]
-        if {*names} & {*STEP} and first.spike.spike_strength == 0:
+    def _kernel(self, model: SpikedRandomFeatures, names: Sequence[str]) -> Kernel:
+        if {*names} & {*STEP} and model.spike.spike_strength == 0:
             raise ParameterError(
-                f"the step of this model leaves no spike (step_size={first.step_size:g}): there is "
+                f"the step of this model leaves no spike (step_size={model.step_size:g}): there is "
                 "no step size to choose; take a student with E sigma' != 0 and finite alpha0"
             )
-        kernel = first.kernel()
+        return model.kernel()
 
-        def rows(points: Array) -> Array:
-            found = []
-            for point in points:
-                model, values = place(point)
-                given = {**model._parameter_values(), **values}
-                found.append([given[name] for name in kernel.parameters])
-            return np.array(found)
+    def _values(self, model: SpikedRandomFeatures) -> Mapping[str, float]:
+        return model._parameter_values()
 
-        def rates(point: Array) -> list[Rates]:
-            found = directions(place(point)[0])
-            for name in names:
-                if name not in found.moving:
-                    raise ParameterError(f"over: {name} has no derivative: {found.excluded[name]}")
-            return [found.moving[name] for name in names]
-
-        def code() -> KernelCode:
-            takes_step = first.direct_parameters is None and first.step_size > 0
-            moving = [name for k in names for name in _moving(k, takes_step=takes_step)]
-            return derivative_kernel(first, of, moving)
-
-        return KernelObjective(kernel, code, of, rows, rates, {}), True
+    def _code(
+        self, model: SpikedRandomFeatures, kernel: Kernel, of: str, names: Sequence[str]
+    ) -> KernelCode:
+        takes_step = model.direct_parameters is None and model.step_size > 0
+        moving = [name for k in names for name in _moving(k, takes_step=takes_step)]
+        return derivative_kernel(model, of, moving)
 
 
 def _moving(name: str, *, takes_step: bool) -> tuple[str, ...]:

@@ -19,7 +19,9 @@ pytest.importorskip("flint")
     [
         ("z**4 - z", (-2, 2), -3 * sp.Rational(1, 4) ** sp.Rational(4, 3), sp.cbrt(2) / 2),
         (
-            "log(cosh(z)) - z/3", (0, 5), -sp.log(sp.Rational(8, 9)) / 2 - sp.log(2) / 6,
+            "log(cosh(z)) - z/3",
+            (0, 5),
+            -sp.log(sp.Rational(8, 9)) / 2 - sp.log(2) / 6,
             sp.log(2) / 2,
         ),
         # At an end, and far from the minima of a grid.

@@ -277,9 +277,7 @@ def test_peak_refuses():
 
 def test_other_optima_are_those_of_curves():
     model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
-    peak = model.optimum(
-        of="risk_trained", over="beta", ridge=0.01, bounds=(0.5, 8), maximum=True
-    )
+    peak = model.optimum(of="risk_trained", over="beta", ridge=0.01, bounds=(0.5, 8), maximum=True)
     assert peak.kind == "interior maximum" and peak.exact
     grid = np.linspace(0.5, 8, 200)
     scan = model.curve(beta=grid, ridge=0.01)["risk_trained"].to_numpy()

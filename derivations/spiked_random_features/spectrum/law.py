@@ -607,9 +607,7 @@ def _functions(equations: SpectrumEquations, prefix: str, tables: tuple[sp.Expr,
     # Counted from the lowest point, or differences near it would have no digits.
     equations = replace(equations, fixed_point=_counted_from_lowest(equations))
     names = ["G1", "G2", "dG1_dV1", "dG1_dV2", "dG2_dV1", "dG2_dV2", "dG1_dz", "dG2_dz"]
-    maps = dict(
-        zip(names, with_derivatives(equations.fixed_point, (V1, V2), z), strict=True)
-    )
+    maps = dict(zip(names, with_derivatives(equations.fixed_point, (V1, V2), z), strict=True))
     if top is not None:
         expected |= {"top_slope": top[0], "top_shift": top[1]}
     wanted = {
