@@ -63,7 +63,8 @@ def as_gradient_step(model: SpikedRandomFeatures, *, alpha: float) -> OneGradien
     Parameters
     ----------
     alpha : float
-        Sample complexity n/d of the readout, which is a parameter of that model.
+        Sample complexity n/d of the readout, which is a parameter of that model. That of the step,
+        `alpha0`, is this model's, for steps that are taken with :meth:`.OneGradientStep.at`.
 
     Raises
     ------
@@ -92,6 +93,8 @@ def as_gradient_step(model: SpikedRandomFeatures, *, alpha: float) -> OneGradien
             f"width = {model.width}: the risk of one step is that of infinite width; take "
             "at(width=None)"
         )
+    # A model that is given by its spike has no samples of a step.
+    samples = model.alpha0 if model.direct_parameters is None else alpha
     plain = OneGradientStep(
         model.student,
         model.teacher,
@@ -99,6 +102,7 @@ def as_gradient_step(model: SpikedRandomFeatures, *, alpha: float) -> OneGradien
         model.beta,
         step_size=0.0,
         noise_variance=model.noise_variance,
+        alpha0=None if samples == alpha else samples,
         centre=True,
         cache_folder=model.cache_folder,
     )

@@ -8,20 +8,30 @@ parameters move with its own (:class:`Directions`). The rest is the tangent prog
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import __version__
 from ..digits import checked_digits
 from ..errors import ParameterError
 from ..numeric.arguments import LEAST_MODERATE, moderate_number
+from ..numeric.optimum import Axis, Objective
 from .curves import HasCurves
-from .kernels.sensitivities import along, chosen_names
+from .kernels.sensitivities import KernelObjective, along, chosen_names, tangent_code
+from .optima import optimum
 from .penalties import readout_penalty
 
 if TYPE_CHECKING:
+    from ..numeric.kernel_code import KernelCode
     from .kernels.kernel import Kernel
     from .kernels.sensitivities import Rates, Sensitivities
+
+Array = NDArray[np.float64]
 
 _SYMBOLS = {"step_size": "s", "alpha0": r"\alpha_0", "width": "p"}
 
@@ -166,3 +176,164 @@ class HasSensitivities(HasCurves):
             errors=renamed(found.errors),
             labels={**_SYMBOLS, **found.labels, **labels},
         )
+
+
+# ---------------------------------------------------------------------- optima
+
+# Ends of domains at which a model has no derivative.
+_OPEN = {"step_size": "positive", "alignment": "(-1, 1)"}
+
+
+def searched_domains(model: HasCurves) -> dict[str, str]:
+    """Return where parameters are searched: without ends at which there is no derivative."""
+    return {
+        name: _OPEN.get(name, domain) for name, domain in model._axes().items() if name != "width"
+    }
+
+
+def places(
+    model: HasCurves, axes: Sequence[Axis], fixed: Mapping[str, Any]
+) -> Callable[[Array], tuple[Any, dict[str, float]]]:
+    """Return what takes a point to the model that has its parameters, and to the others.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is missing, or so large or small that nothing but rounding would be seen.
+    """
+    names = [axis.name for axis in axes]
+    for name in model._asked:
+        if name not in names and name not in fixed:
+            raise ParameterError(f"{name} is missing: give {name}=..., or optimise over it, too")
+    # Those of a readout are its features'.
+    features = getattr(model, "features", model)
+    own = {name: getattr(features, name) for name in ("beta", "noise_variance")}
+    for name in (*model._asked, "beta"):
+        if name in fixed or name in own:
+            moderate_number(name, fixed.get(name, own.get(name)))
+    if (noise := fixed.get("noise_variance", own["noise_variance"])) > 1 / LEAST_MODERATE:
+        moderate_number("noise_variance", noise)
+    known: dict[tuple[float, ...], Any] = {}
+
+    def place(point: Array) -> tuple[Any, dict[str, float]]:
+        given = {**fixed, **dict(zip(names, point.tolist(), strict=True))}
+        asked = {name: float(given.pop(name)) for name in model._asked}
+        values = {name: float(x) for name, x in given.items()}
+        key = tuple(values.values())
+        if key not in known:
+            known[key] = model.at(**values) if values else model
+        return known[key], asked
+
+    return place
+
+
+def exact_optimum(
+    model: HasSensitivities,
+    *,
+    of: str,
+    over: str | Sequence[str],
+    bounds: object = None,
+    maximum: bool = False,
+    progress: bool = True,
+    **parameters: Any,
+) -> Any:
+    """Return the parameters at which an output is smallest, by exact derivatives.
+
+    Parameters
+    ----------
+    model : HasSensitivities
+    of, over, bounds, maximum, progress, **parameters
+        As for :meth:`giantstep.SpikedRandomFeatures.optimum`.
+
+    Returns
+    -------
+    Optimum or xarray.Dataset
+
+    Raises
+    ------
+    ParameterError
+        If a name is unknown, a parameter is missing, has no derivative or is both given and
+        optimised, or bounds are no range inside of its domain.
+    ConvergenceError
+        If a point of a descent has no solution.
+    """
+    return optimum(
+        ModelQuestion(model), of=of, over=over, bounds=bounds, fixed=parameters, maximum=maximum,
+        progress=progress,
+    )  # fmt: skip
+
+
+class ModelQuestion:
+    """A model that has derivatives, as what optima are asked of."""
+
+    def __init__(self, model: HasSensitivities) -> None:
+        self._model = model
+        self._names = model._named(model.kernel())
+        self.name = type(model).__name__
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Outputs of the kernel by the names that the model has for them."""
+        return tuple(self._names)
+
+    @property
+    def domains(self) -> Mapping[str, str]:
+        """Those of the parameters; a vanishing penalty has no derivative."""
+        return {**searched_domains(self._model), "ridge": "positive"}
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the model, and the release."""
+        return {"model": self._model.to_json(), "giantstep_version": __version__}
+
+    def objective(
+        self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
+    ) -> tuple[Objective, bool]:
+        """Return an output with its exact gradient.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is missing, or has no derivative.
+        """
+        names = [axis.name for axis in axes]
+        place = places(self._model, axes, fixed)
+        first, _ = place(np.array([axis.low for axis in axes]))
+        kernel = self._kernel(first, names)
+
+        def moving(model: HasSensitivities) -> list[Rates]:
+            known = model._directions(exact=False)
+            for name in names:
+                if name not in known.moving:
+                    reason = known.excluded.get(name, "it is none of the equations")
+                    raise ParameterError(f"over: {name} has no derivative: {reason}")
+            return [known.moving[name] for name in names]
+
+        def rows(points: Array) -> Array:
+            found = []
+            for point in points:
+                model, asked = place(point)
+                given = {**self._values(model), **asked}
+                found.append([given[name] for name in kernel.parameters])
+            return np.array(found)
+
+        source = self._names.get(of, of)
+        return KernelObjective(
+            kernel, partial(self._code, first, kernel, source, names), source, rows,
+            lambda point: moving(place(point)[0]), {},
+        ), True  # fmt: skip
+
+    def _kernel(self, model: Any, names: Sequence[str]) -> Kernel:
+        """Return the kernel, if there is an optimum over these parameters."""
+        kernel: Kernel = model.kernel()
+        return kernel
+
+    def _values(self, model: Any) -> Mapping[str, float]:
+        """Return the parameters of the kernel at a model."""
+        values: Mapping[str, float] = model.kernel().defaults
+        return values
+
+    def _code(self, model: Any, kernel: Kernel, of: str, names: Sequence[str]) -> KernelCode:
+        """Return the code of an output of the kernel and its derivative."""
+        known = model._directions(exact=False).moving
+        moved = dict.fromkeys(n for name in names for n in known[name] if n in kernel.parameters)
+        return tangent_code(kernel, of, tuple(moved))

@@ -680,7 +680,7 @@ class KernelQuestion:
             ]
 
         def code() -> KernelCode:
-            return _kernel_code(kernel, of, moving)
+            return tangent_code(kernel, of, moving)
 
         return KernelObjective(kernel, code, of, rows, rates, self._options), True
 
@@ -699,7 +699,9 @@ def _finite_slope(name: str, tie: Tie, given: float) -> float:
     return float(slope)
 
 
-def _kernel_code(kernel: Kernel, of: str, moving: tuple[str, ...]) -> KernelCode:
+def tangent_code(kernel: Kernel, of: str, moving: tuple[str, ...]) -> KernelCode:
+    """Return the code of an output with its derivative, kept in the cache of the kernel."""
+
     @derived("kernels/derivatives", KernelCode)
     def code(source: str, of: str, moving: tuple[str, ...]) -> KernelCode:
         return derivative_code(kernel.solved.system, of, moving)

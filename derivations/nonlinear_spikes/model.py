@@ -51,7 +51,7 @@ from ..one_gradient_step.risk import (
 )
 from ..one_gradient_step.symbols import IDENTIFIERS, alpha, beta, linear
 from ..penalties import given_penalty, one_penalty, readout_penalty
-from ..sensitivities import Directions, HasSensitivities
+from ..sensitivities import Directions, HasSensitivities, exact_optimum
 from ..spiked_random_features.vocabulary.model import VocabularyFeatures
 from . import physics
 from .mean_features import MeanFeatures
@@ -721,6 +721,59 @@ class StepAtWidth(SavedModel, HasSensitivities):
     # ------------------------------------------------------------------ over parameters
 
     _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+
+    @property
+    def beta(self) -> float:
+        """Aspect ratio N/d."""
+        return self.step.beta
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the label noise."""
+        return self.step.noise_variance
+
+    def optimum(
+        self,
+        *,
+        over: str | Sequence[str],
+        of: str = "risk",
+        bounds: object = None,
+        maximum: bool = False,
+        progress: bool = True,
+        **parameters: Any,
+    ) -> Any:
+        """Return the parameters at which an error is smallest, by exact derivatives.
+
+        Parameters
+        ----------
+        over : str or sequence of str
+            Parameters of :meth:`curve` but the width.
+        of : str
+            Any of its outputs but "risk_operator".
+        bounds, maximum, progress, **parameters
+            As for :meth:`giantstep.SpikedRandomFeatures.optimum`.
+
+        Returns
+        -------
+        Optimum or xarray.Dataset
+
+        Raises
+        ------
+        ParameterError
+            If a name is unknown, a parameter is missing or both given and optimised, or bounds
+            are no range inside of the parameter's domain.
+
+        Examples
+        --------
+        >>> import giantstep as gs
+        >>> step = gs.OneGradientStep("erf", "sin(3*z/2)", alpha=4, beta=1.5, noise_variance=0.05)
+        >>> best = step.at_width(6000).optimum(over="ridge", step_size=12)
+        >>> print(f"{best.ridge:.6f}, {best.kind}")
+        1.444249, interior minimum
+        """
+        return exact_optimum(
+            self, of=of, over=over, bounds=bounds, maximum=maximum, progress=progress, **parameters
+        )
 
     def at(self, **parameters: Any) -> Self:
         """Return this model with other parameters: its own, or those of the step.

@@ -84,7 +84,6 @@ from ...runtime.generated import PreciseKernel
 from ...runtime.precision import local_context
 from ...runtime.quadrature import REACH
 from ...runtime.roots import newton
-from ...symbolic.exact.ball_functions import BallEvaluator
 from ...symbolic.exact.enclosures import Enclosure
 from ...symbolic.expressions.activations import Activation, z, z as variable
 from ...symbolic.expressions.averages import Average
@@ -105,9 +104,9 @@ from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.lowering.ball_program import BallLoop, BallProgram, Scalars
 from ...symbolic.lowering.lowered import LoweredSystem, lower
-from ...symbolic.printing.compiled import compiled
 from ...symbolic.systems.saddle_point import SaddlePointSystem
 from ..certificates.certificate import LIBRARIES, CertifiedValues
+from ..certificates.minimum import GUARD_BITS, FormulaOnBalls, float_function, stated
 from ..certificates.proof import LineTables
 from ..kernels.code import kernel_code
 from ..kernels.precise import precise_kernel, refine
@@ -371,12 +370,6 @@ def exact_rational(number: Any) -> sp.Rational:
     return (-1) ** sign * sp.Integer(int(mantissa)) * sp.Integer(2) ** exponent
 
 
-def with_numbers(expr: sp.Expr, number: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
-    """Return an expression with its averages that hold no unknowns replaced by numbers."""
-    nodes = [node for node in expr.atoms(Average) if not node.free_symbols]
-    return expr.xreplace({node: number(node) for node in nodes})
-
-
 _FARTHEST, _FARTHEST_OSCILLATING = 1024.0, 32.0
 _CORE = 8.0
 _MOST_TIMES_FARTHER = 8.0
@@ -446,14 +439,14 @@ def float_distance(error: AmplitudeError) -> ScaledDistance:
     try:
         if error.smoothed.has(Average):
             raise EmissionError("the smoothed student has no closed form")
-        smoothed = _numpy(error.smoothed, error.argument)
-        smoothed_slope = _numpy(error.smoothed_slope, error.argument)
+        smoothed = float_function(error.smoothed, error.argument)
+        smoothed_slope = float_function(error.smoothed_slope, error.argument)
     except EmissionError:
         kinks = tuple(sorted(float(k) for k in error.student.kinks))
-        smoothed = Smoothed(_numpy(error.student_expr, variable), kinks)
-        smoothed_slope = Smoothed(_numpy(slope, variable), kinks)
+        smoothed = Smoothed(float_function(error.student_expr, variable), kinks)
+        smoothed_slope = Smoothed(float_function(slope, variable), kinks)
     return ScaledDistance(
-        _numpy(error.teacher_expr, variable),
+        float_function(error.teacher_expr, variable),
         tuple(sorted(float(k) for k in error.teacher.kinks)),
         smoothed,
         smoothed_slope,
@@ -555,14 +548,6 @@ def precise_minimum(
 
 
 # ---------------------------------------------------------------------- parts
-
-
-def _numpy(expr: sp.Expr, symbol: sp.Symbol) -> Callable[[Any], Any]:
-    expr = with_numbers(expr, lambda node: sp.Float(node.evalf(20), 20))
-    if expr.has(symbol):
-        return compiled(expr, (symbol,))
-    constant = float(expr)
-    return lambda x: np.full(np.shape(x), constant)
 
 
 def _farthest(distance: ScaledDistance, oscillating: bool) -> float:
@@ -843,7 +828,6 @@ def _part(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr, _Part, bool]:
 
 
 _LEAST_DIGITS = 15
-_GUARD_BITS = 40
 # Of numbers that only decide, and of those that these are made of.
 _BITS, _NUMBER_BITS = 40, 64
 # Of the interval of τ_*, relative to it, where the amplitude is not isolated.
@@ -907,7 +891,7 @@ def certified_tau_star(
         )
     if math.isinf(minimum.amplitude):
         return _at_infinity(title, error, minimum, digits)
-    bits = math.ceil((digits + 2) * math.log2(10)) + _GUARD_BITS
+    bits = math.ceil((digits + 2) * math.log2(10)) + GUARD_BITS
     with PRECISION, require_flint().ctx.workprec(bits):
         return _finite(title, error, minimum, digits, progress)
 
@@ -964,26 +948,11 @@ def _finite(
             f"better is not proven: {failure}",
             digits,
         )
-    values = {"tau_star": enclosure_of(result.lower.union(result.upper), "τ_*")}
-    if not result.isolated:
-        places = ", ".join(place.str(6) for place in result.places)
-        return _values(
-            title,
-            values,
-            "τ_* lies in its interval; that J is least at one amplitude only is not proven: it "
-            f"may be in {places}",
-            digits,
-        )
-    (place,) = result.places
-    mirrored = ", up to its sign," if even and not place.contains(0) else ""
-    values["amplitude"] = enclosure_of(place, "h")
-    return _values(
-        title,
-        values,
-        f"τ_* lies in its interval; J is least at exactly one amplitude{mirrored} which lies in "
-        "its interval",
-        digits,
-    )
+    values, statement = stated(
+        result, value=("tau_star", "τ_*"), function="J", place=("amplitude", "h", "amplitude"),
+        mirrored=even,
+    )  # fmt: skip
+    return _values(title, values, statement, digits)
 
 
 def _least(
@@ -1056,7 +1025,7 @@ class AmplitudeBalls:
     def _enclosed(self, h: Ball, bits: int) -> tuple[Ball, ...]:
         while True:
             try:
-                with require_flint().ctx.workprec(bits + _GUARD_BITS):
+                with require_flint().ctx.workprec(bits + GUARD_BITS):
                     return self._run(h, bits)
             except (
                 AssumptionError, CertificationError, EmissionError, UnsupportedExpressionError,
@@ -1076,15 +1045,9 @@ class AmplitudeBalls:
         return lowered, program, LineTables.of(lowered)
 
     @cached_property
-    def _formulas(self) -> tuple[list[sp.Expr], dict[sp.Symbol, ConstantBalls]]:
-        """J, J' and J'' in closed form, with symbols for numbers that are averages."""
-        closed = self._error.closed_form
-        assert closed is not None
-        nodes = [node for node in closed.atoms(Average) if not node.free_symbols]
-        rule = {node: sp.Dummy("E", real=True) for node in nodes}
-        formula = closed.xreplace(rule)
-        constants = {symbol: ConstantBalls(node) for node, symbol in rule.items()}
-        return [formula.diff(amplitude, k) for k in range(3)], constants
+    def _formula(self) -> FormulaOnBalls:
+        assert self._error.closed_form is not None
+        return FormulaOnBalls(self._error.closed_form, amplitude)
 
     @cached_property
     def _mean(self) -> ConstantBalls:
@@ -1093,19 +1056,13 @@ class AmplitudeBalls:
     def _run(self, h: Ball, bits: int) -> tuple[Ball, ...]:
         if self._forms[0] is Form.CLOSED:
             # Not as a program: closed forms hold functions that no language has, erfi for one.
-            formulas, constants = self._formulas
-            known = {symbol: c.ball(bits + _GUARD_BITS) for symbol, c in constants.items()}
-            evaluate = BallEvaluator({**known, amplitude: h}).constant
-            result = [evaluate(formula) for formula in formulas]
-            if not all(x.is_finite() and x.imag.contains(0) for x in result):
-                raise CertificationError("its closed form has no finite enclosure there")
-            return tuple(x.real for x in result)
+            return self._formula.at(h, bits + GUARD_BITS)
         lowered, program, tables = self._program
         parameters = {str(amplitude): h}
         if mean_symbol in lowered.system.parameters:
-            parameters[str(mean_symbol)] = self._mean.ball(bits + _GUARD_BITS)
+            parameters[str(mean_symbol)] = self._mean.ball(bits + GUARD_BITS)
         digits = math.ceil(bits * math.log10(2))
-        averages = tables.averages(parameters, bits + _GUARD_BITS, digits)
+        averages = tables.averages(parameters, bits + GUARD_BITS, digits)
 
         def average(loop: BallLoop, scalars: Scalars) -> list[Ball]:
             return averages(loop, scalars, lambda: None)
@@ -1240,7 +1197,7 @@ def _polynomial(error: AmplitudeError, bits: int) -> tuple[Function, Beyond]:
     teacher = error.teacher_expr.xreplace({variable: coordinate})
     square = sp.Poly((teacher - error.realised) ** 2, amplitude)
     numbers = [
-        ConstantBalls(expect(sp.expand(c), coordinate)).ball(bits + _GUARD_BITS)
+        ConstantBalls(expect(sp.expand(c), coordinate)).ball(bits + GUARD_BITS)
         for c in reversed(square.all_coeffs())
     ]
     j = flint.arb_poly(numbers)

@@ -50,6 +50,9 @@ r""":math:`\mu_{>1}^2/\mu_1^2` of the student."""
 effective_ridge = sp.Symbol("nu")
 r"""ν."""
 
+inverse_ridge = sp.Symbol("U")
+r"""1/ν, which is α/β times the transform."""
+
 slope = sp.Symbol("b", nonnegative=True)
 r""":math:`\mu_1^2`, in a unit in which it may be zero."""
 
@@ -168,35 +171,20 @@ def quartic() -> tuple[sp.Expr, ...]:
     return tuple(sp.collect(sp.expand(c / beta), z, sp.factor) for c in result.all_coeffs())
 
 
-def resolvent_quadratic() -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
-    r"""Return the coefficients of G², G and 1 in its own equation, and a direction.
+def fixed_point() -> tuple[sp.Expr, sp.Expr]:
+    r"""Return the right-hand sides of U = 1/ν and of G in U, G and z.
 
-    The equation is G (a + b h) = 1 with h (1 + β b G) = 1. At the root that is meant,
-    G = 2/(middle + S), the square root S has a positive part along a + b (1 + β): then
-    :math:`|T| > \sqrt\beta`.
+    They are :math:`\lambda = \nu(\alpha/\beta - 1 + \nu G)`, in which 1 − νG is a sum of positive
+    terms, and G (a + b h) = 1 with the companion h in G.
     """
-    a = _covariance().shift
-    companion_of = 1 / (1 + beta * slope * resolvent)
-    numerator = sp.numer(sp.together(resolvent * (a + slope * companion_of) - 1))
-    square, middle, constant = sp.Poly(sp.expand(numerator), resolvent).all_coeffs()
-    grouped = [sp.collect(x, (effective_ridge, slope), sp.factor) for x in (square, middle)]
-    return grouped[0], grouped[1], constant, a + slope * (1 + beta)
-
-
-def equation_terms() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
-    """Return what adds up to zero at the root that is meant, in ν, G and z."""
     covariance = _covariance()
-    excess = sp.Dummy()
-    ridge = sp.expand(covariance.ridge(excess).xreplace({covariance.resolvent: resolvent}))
-    first, second = (x.xreplace({excess: (alpha - beta) / beta}) for x in ridge.args)
-    return z, first, second
-
-
-def equation_slope() -> sp.Expr:
-    """Return the derivative of the sum of these terms with respect to ν, in ν and G."""
-    covariance = _covariance()
-    rate = covariance.ridge((alpha - beta) / beta).diff(effective_ridge)
-    return rate.xreplace({covariance.resolvent: resolvent})
+    rule = {covariance.resolvent: resolvent, effective_ridge: 1 / inverse_ridge}
+    freedom = covariance.degrees_of_freedom.xreplace(rule)
+    shift, companion_of = (x.xreplace(rule) for x in (covariance.shift, covariance.companion))
+    return (
+        (alpha / beta) / (freedom / inverse_ridge - z),
+        1 / (shift + slope * companion_of),
+    )
 
 
 def upper_half_plane() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
@@ -244,6 +232,7 @@ def identities() -> dict[str, sp.Expr]:
     r = beta / alpha
     companion = 1 + beta / place
     g = -1 / (place + beta)
+    on_axis = {inverse_ridge: 1 / effective_ridge, resolvent: g}
     counting = counting_function().xreplace({slope: sp.S.One, floor: kappa})
     rate = sum(
         counting.diff(x).subs({effective_ridge: form.effective_ridge, resolvent: g}) * y.diff(place)
@@ -262,6 +251,10 @@ def identities() -> dict[str, sp.Expr]:
         "its derivative": slope_sign() - direct,
         "the resolvent": resolvent_at().subs(at_place) - g,
         "the companion": companion_at().subs(at_place) - companion,
+        **{
+            f"the equation of {x}": (side - x).xreplace(on_axis).subs(at_place)
+            for x, side in zip((inverse_ridge, resolvent), fixed_point(), strict=True)
+        },
         "the quartic at zeta(T)": sum(
             c * effective_ridge**k for k, c in enumerate(reversed(quartic()))
         ).subs(at_place),

@@ -1,10 +1,10 @@
 r"""The spectrum of a model's conjugate kernel: bulk, edges, outlier, threshold, labels.
 
 Edges are few and may lie orders of magnitude apart, so they are computed with digits to spare; the
-float results are rounded from them. Points of the complex plane are many: there the quartic is
-solved in arrays. Functions are derived once and kept in the cache as text. For proofs, edges are
-values of ζ at real roots of the numerator of its derivative, a polynomial in T: all its real roots
-are isolated, and exactly one lies above √β, T_c.
+float results are rounded from them. Points of the complex plane are many: there the solution is
+followed from above, in arrays. Functions are derived once and kept in the cache as text. For
+proofs, edges are values of ζ at real roots of the numerator of its derivative, a polynomial in T:
+all its real roots are isolated, and exactly one lies above √β, T_c.
 """
 
 from __future__ import annotations
@@ -25,12 +25,17 @@ from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import CertificationError, ClosedFormNotFoundError, ParameterError
 from ...numeric.arguments import checked_switch
-from ...numeric.spectra.algebraic_curves import (
-    AlgebraicTransform,
-    aligned_quadratic_root,
+from ...numeric.spectra.bulk import (
+    Bulk,
+    Complex,
+    Real,
+    SelfConsistency,
+    arranged,
+    follow,
+    known_bulk,
+    newton as solved,
     real_crossing,
 )
-from ...numeric.spectra.bulk import Bulk, known_bulk
 from ...pages import Block, Page, Typeset
 from ...result import Number, quantity
 from ...runtime.generated import defined
@@ -45,7 +50,12 @@ from ...symbolic.printing.compiled import Formula, compiled, function_source
 from ..certificates.certificate import LIBRARIES, CertifiedValues, certificate_wanted, midpoint
 from ..derived import derived
 from ..figures import plain_text
-from ..spectra.spectrum import Caption, SimulatedSpectrum, Spectrum
+from ..spectra.spectrum import (
+    Caption,
+    SimulatedSpectrum,
+    Spectrum,
+    with_derivatives,
+)
 from . import kernel_equations as eq, kernel_equations as equations, symbols
 from .figures import loss_note
 from .pair_kernels import c, p, pair_kernel, q
@@ -62,8 +72,10 @@ from .weight_spike import (
 if TYPE_CHECKING:
     from .model import OneGradientStep
 
-Real = NDArray[np.float64]
-Complex = NDArray[np.complex128]
+# Of Newton's method in extended precision.
+_LAST_STEP = 1e-10
+# Densities diverge at hard edges, next to which points crowd.
+_NEAREST = 1e-100
 
 # Exponents of the distance from an end of a bracket, relative to it.
 _FARTHEST = 120.0
@@ -76,12 +88,10 @@ def spectrum_sources() -> dict[str, str]:
     Those of numbers, ``"precise"``, want an mpmath context: ``zeta``, ``population_place``,
     ``slope_sign``, ``slope_rate`` of (T, α, β, κ), ``noise_edges`` of (α, β), ``spike_square``,
     ``critical_step_size``, ``expected_spike``, ``label_alignment``, ``quartic`` and
-    ``upper_half_plane``. Those of ``"arrays"``: ``quartic``, ``resolvent_quadratic``,
-    ``equation_terms``, ``equation_slope`` and ``counting_function``.
+    ``upper_half_plane``. Those of ``"arrays"``: ``fixed_point`` and ``counting_function``.
     """
     axis, step, plane = eq.REAL_PARAMETERS, eq.STEP_PARAMETERS, eq.PLANE_PARAMETERS
     inside = (eq.effective_ridge, *plane)
-    quartic = Formula(plane, eq.quartic(), "coefficients, from the highest power")
     precise = {
         "zeta": Formula(axis, eq.zeta(), "zeta(T) in units of mu_1^2"),
         "population_place": Formula(axis, eq.population_place(), "where T is in the population"),
@@ -96,18 +106,19 @@ def spectrum_sources() -> dict[str, str]:
         ),
         "expected_spike": Formula((eq.second, eq.beta), eq.expected_spike(), "c_2^2 beta/2"),
         "label_alignment": Formula((*axis, *step), eq.label_alignment(), "the squared overlap"),
-        "quartic": quartic,
+        "quartic": Formula(plane, eq.quartic(), "coefficients, from the highest power"),
         "upper_half_plane": Formula(inside, eq.upper_half_plane(), "three transforms"),
     }
-    on_curve = (eq.resolvent, *inside)
+    unknowns = (eq.inverse_ridge, eq.resolvent)
     arrays = {
-        "quartic": quartic,
-        "resolvent_quadratic": Formula(
-            inside, eq.resolvent_quadratic(), "of G², G, 1; a direction"
+        "fixed_point": Formula(
+            (eq.z, *unknowns, *plane[1:]),
+            with_derivatives(eq.fixed_point(), unknowns, eq.z),
+            "right-hand sides with their derivatives",
         ),
-        "equation_terms": Formula(on_curve, eq.equation_terms(), "what adds up to zero"),
-        "equation_slope": Formula(on_curve, eq.equation_slope(), "their derivative"),
-        "counting_function": Formula(on_curve, eq.counting_function(), "what counts eigenvalues"),
+        "counting_function": Formula(
+            (eq.resolvent, *inside), eq.counting_function(), "what counts eigenvalues"
+        ),
     }
     return {
         "precise": function_source(precise, "mpmath", names=IDENTIFIERS),
@@ -324,29 +335,22 @@ class KernelCurve:
         """The edges as floats, shape (k, 2)."""
         return np.array([[float(x) for x in pair] for pair in self.edges])
 
-    @cached_property
-    def _root(self) -> AlgebraicTransform:
-        """ν in units of the kernel's."""
-        functions = self._arrays
+    def _equations(self, numbers: tuple[Any, ...]) -> SelfConsistency:
+        function = self._arrays.fixed_point
+        return lambda z, v: arranged(function(z, *v, *numbers), len(v))
 
-        def on_curve(function: Any) -> Any:
-            def evaluate(root: Any, z: Any) -> Any:
-                numbers = self._extended if root.dtype == np.clongdouble else self._scaled
-                return function(self._resolvent(root, z, numbers), root, z, *numbers)
-
-            return evaluate
-
-        return AlgebraicTransform(
-            polynomial=lambda z: functions.quartic(z, *self._scaled),
-            terms=on_curve(functions.equation_terms),
-            slope=on_curve(functions.equation_slope),
-            edges=self.float_edges / self.unit,
-            atom=bool(self.atom),
-        )
-
-    def _resolvent(self, root: Any, z: Any, numbers: tuple[Any, ...]) -> Complex:
-        """G at candidates of ν, from its own equation."""
-        return aligned_quadratic_root(*self._arrays.resolvent_quadratic(root, z, *numbers))
+    def _solution(self, z: Complex) -> Complex:
+        """Return 1/ν and G in units of the kernel at points with Im z ≥ 0."""
+        at = np.asarray(z, dtype=np.complex128) / self.unit
+        if not at.size:
+            return np.zeros((2, 0), dtype=complex)
+        start, _ = follow(self._equations(self._scaled), at, 1.0, 2, _NEAREST)
+        # Where the transform is nearly that of an atom, the density is a small part of it.
+        fine, arrived = solved(
+            self._equations(self._extended), at.astype(np.clongdouble), start,
+            last_step=_LAST_STEP,
+        )  # fmt: skip
+        return np.where(arrived, fine, start).astype(complex)
 
     def effective_ridge(self, z: Complex) -> Complex:
         r"""Return ν at points with Im z ≥ 0; on the real axis the limit from above.
@@ -361,7 +365,7 @@ class KernelCurve:
             In the unit of the kernel; :math:`\frac1n\operatorname{tr}(K - z)^{-1} =
             \beta/(\alpha\nu)`.
         """
-        return self._root(np.asarray(z, dtype=np.complex128) / self.unit) * self.unit
+        return np.asarray(self.unit / self._solution(z)[0])
 
     def transform(self, z: Complex) -> Complex:
         """Return the transform at points with Im z ≥ 0; real ones are off the spectrum."""
@@ -394,11 +398,9 @@ class KernelCurve:
 
     def share_below(self, x: Real) -> Real:
         """Return the share of eigenvalues ≤ x at points inside the bulk, by its closed form."""
-        points: Complex = np.asarray(x, dtype=np.complex128)
-        root, scaled = self.effective_ridge(points) / self.unit, points / self.unit
+        inverse, g = self._solution(x.astype(complex))
         with np.errstate(all="ignore"):
-            g = self._resolvent(root, scaled, self._scaled)
-            counted = self._arrays.counting_function(g, root, scaled, *self._scaled)
+            counted = self._arrays.counting_function(g, 1 / inverse, x / self.unit, *self._scaled)
         return np.asarray(counted.imag / math.pi)
 
 

@@ -31,6 +31,7 @@ from ...runtime.precision import local_context
 from ...symbolic.exact.positive_roots import positive_roots
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.systems.ridge_equivalent import Spike
+from ..sensitivities import exact_optimum
 from .properties import SCALAR, kappa, s
 from .symbols import (
     aligned_square,
@@ -330,34 +331,40 @@ def optimum(
     progress: bool | None = None,
     **parameters: Any,
 ) -> Any:
-    r"""Return the penalty with the smallest risk, the best of all local minima.
+    r"""Return the penalty with the smallest risk, the best of all local minima, or other optima.
 
-    All stationary points are roots of one polynomial, so that nothing is searched and there
-    are no bounds.
+    All stationary points of the risk as a function of the penalty are roots of one polynomial, so
+    that nothing is searched and there are no bounds. Other outputs, and other parameters, are
+    searched along exact derivatives as :meth:`giantstep.SpikedRandomFeatures.optimum` does.
 
     Parameters
     ----------
-    over : {"ridge"}
-        There is no best step size beside it: the risk at its best penalty falls with the step.
-    of : {"risk", "test_error"}
-        Two words for the same.
+    over : str or sequence of str
+        The risk has no best step size: at its best penalty, and at every other one, it falls with
+        the step.
+    of : str
+        "risk" or "test_error", two words for the same, or an output of :meth:`curve`, such as
+        "improvement".
     trained : bool
         After the step, or before it.
     digits : int, optional
-        So many digits. Floats are read as the decimal numbers that they print as.
+        So many digits of a best penalty. Floats are read as the decimal numbers that they print
+        as.
     progress : bool, optional
-        Show a bar over several α if it takes longer than a second; default: if stderr is a
+        Show a bar over several optima if it takes longer than a second; default: if stderr is a
         terminal.
     **parameters
-        ``alpha``: n/d of the readout (and of the step, if the model has no `alpha0`); default:
-        that of the model.
+        Of the best penalty ``alpha``: n/d of the readout (and of the step, if the model has no
+        `alpha0`); default: that of the model. Of other optima also ``bounds`` and ``maximum``, the
+        penalty unless it is optimised, and any parameters of :meth:`curve`.
 
     Returns
     -------
-    OptimalRidge or xarray.Dataset
+    OptimalRidge, Optimum or xarray.Dataset
         Where the risk falls towards an end of the range the penalty is 0 or inf, and `kind`
         says so. A dataset where `alpha` is a sequence: ``ridge_…``, ``paper_ridge_…``,
-        ``risk_…`` and ``curvature_…``, before (initial) and after (trained) the step.
+        ``risk_…`` and ``curvature_…``, before (initial) and after (trained) the step; or where
+        parameters of other optima are arrays.
 
     Raises
     ------
@@ -374,13 +381,25 @@ def optimum(
     0.272826395556 0.226236404702
     """
     names = [over] if isinstance(over, str) else over
-    if not isinstance(names, list | tuple) or [*names] != ["ridge"]:
-        raise ParameterError(
-            "over must be 'ridge': the risk at its best penalty falls with the step, so that there "
-            f"is no best step size, and it is not searched over the others; got {over!r}"
-        )
-    if not is_one_of(of, ("risk", "test_error")):
-        raise ParameterError(f"of must be 'risk' (or 'test_error', the same), got {of!r}")
+    if not isinstance(names, list | tuple) or not names:
+        raise ParameterError(f"over must be 'ridge', or name other parameters, got {over!r}")
+    is_risk = is_one_of(of, ("risk", "test_error"))
+    if not is_risk or [*names] != ["ridge"]:
+        maximum = parameters.get("maximum", False)
+        if is_one_of(of, ("risk", "test_error", "risk_trained")) and not maximum:
+            if trained and "step_size" in names:
+                raise ParameterError(
+                    "the risk at its best penalty falls with the step, as at every other one, so "
+                    f"that there is no best step size; got over={over!r}"
+                )
+        if digits is not None:
+            raise ParameterError(
+                "digits refine the penalty with the smallest risk; leave them out, or ask for "
+                "of='risk' and over='ridge'"
+            )
+        if is_risk:
+            of = "risk_trained" if trained else "risk_initial"
+        return exact_optimum(model, of=of, over=over, progress=progress is not False, **parameters)
     if unknown := sorted(set(parameters) - {"alpha"}):
         raise ParameterError(
             f"optimum takes the parameter alpha, and not {unknown[0]}: the others are those of the "

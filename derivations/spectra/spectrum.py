@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
 from ...digits import checked_digits
@@ -58,6 +59,28 @@ _MEANINGS = {
     "atom": "place and mass of each degenerate eigenvalue",
     "outlier": "eigenvalues outside the bulk that stay where they are for d to infinity",
 }
+
+
+def with_derivatives(
+    fixed_point: Sequence[sp.Expr], unknowns: Sequence[sp.Symbol], z: sp.Symbol
+) -> tuple[sp.Expr, ...]:
+    """Return the equations of a resolvent with their derivatives.
+
+    Parameters
+    ----------
+    fixed_point : sequence of Expr
+        The right-hand sides, one for each unknown.
+    unknowns : sequence of Symbol
+    z : Symbol
+
+    Returns
+    -------
+    tuple of Expr
+        The right-hand sides, row by row their derivatives by the unknowns, and those by z, as
+        :func:`.bulk.arranged` takes them.
+    """
+    rows = [side.diff(x) for side in fixed_point for x in unknowns]
+    return (*fixed_point, *rows, *(side.diff(z) for side in fixed_point))
 
 
 class Law(Protocol):

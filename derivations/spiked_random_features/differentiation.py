@@ -36,11 +36,17 @@ from ...runtime.generated import defined
 from ...symbolic.expressions.activations import activation
 from ...symbolic.printing.compiled import Formula
 from ..derived import derived
-from ..kernels.sensitivities import KernelObjective, derivative_code
+from ..kernels.sensitivities import derivative_code
 from ..optima import DEFAULT_BOUNDS, Optimum, optimum
-from ..sensitivities import Directions, HasSensitivities
+from ..sensitivities import (
+    Directions,
+    HasSensitivities,
+    ModelQuestion,
+    places,
+    searched_domains,
+)
 from . import mapping as m
-from .arguments import SPIKE, STEP, STRETCH, checked_point
+from .arguments import SPIKE, STEP, STRETCH
 from .derive import STEP_ARGUMENTS, flags_of, scalar_functions, symbolic_model
 from .precise import precise_ridge
 from .solution import model_attributes
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
 
     from ...symbolic.systems.saddle_point import SaddlePointSystem
     from ..curves import HasCurves
-    from ..kernels.sensitivities import Rates
+    from ..kernels.kernel import Kernel
     from .model import SpikedRandomFeatures
 
 
@@ -459,8 +465,6 @@ Array = NDArray[np.float64]
 # Of the values of readouts and vocabularies, where these do not say: rounding and a stop rule.
 _RELATIVE = 1e-12
 _RTOL = 1e-10
-_POINT = ("alpha", "ridge")
-_OPEN = {"step_size": "positive", "alignment": "(-1, 1)"}
 
 
 def spiked_optimum(
@@ -491,32 +495,16 @@ def spiked_optimum(
 
     fixed = dict(asked["fixed"])
     alpha = fixed.pop("alpha")
-    return precise_ridge(_mover(model)(fixed), float(alpha), best, digits)
+    return precise_ridge(model.at(**fixed), float(alpha), best, digits)
 
 
-def _domains(model: HasCurves) -> dict[str, str]:
-    """Return where parameters are searched: without ends at which nothing can be differenced."""
-    return {
-        name: _OPEN.get(name, domain) for name, domain in model._axes().items() if name != "width"
-    }
-
-
-def _mover(model: Any) -> Callable[[Mapping[str, Any]], Any]:
-    """Return what takes values of parameters to the model that has them."""
-
-    def move(values: Mapping[str, Any]) -> Any:
-        return model.at(**{name: float(x) for name, x in values.items()}) if values else model
-
-    return move
-
-
-class _SpikedQuestion:
+class _SpikedQuestion(ModelQuestion):
     """Ridge regression on spiked features as what optima are asked of."""
 
     name = "spiked random features"
 
     def __init__(self, model: SpikedRandomFeatures) -> None:
-        self._model = model
+        self._model, self._names = model, {}
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -524,50 +512,31 @@ class _SpikedQuestion:
 
     @property
     def domains(self) -> Mapping[str, str]:
-        return _domains(self._model)
+        return searched_domains(self._model)
 
     def attributes(self) -> dict[str, Any]:
         # The step and the spike of the model are not those of the optimum.
         moved = ("ridge", *SPIKE)
-        return {k: v for k, v in model_attributes(self._model, 0.0).items() if k not in moved}
+        found = model_attributes(cast("SpikedRandomFeatures", self._model), 0.0)
+        return {k: v for k, v in found.items() if k not in moved}
 
-    def objective(
-        self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
-    ) -> tuple[Objective, bool]:
-
-        # Needs SymPy, which a known model that is only solved does not.
-
-        names = [axis.name for axis in axes]
-        place = _places(self._model, axes, fixed, _mover(self._model))
-        first = place(np.array([axis.low for axis in axes]))[0]
-        if {*names} & {*STEP} and first.spike.spike_strength == 0:
+    def _kernel(self, model: SpikedRandomFeatures, names: Sequence[str]) -> Kernel:
+        if {*names} & {*STEP} and model.spike.spike_strength == 0:
             raise ParameterError(
-                f"the step of this model leaves no spike (step_size={first.step_size:g}): there is "
+                f"the step of this model leaves no spike (step_size={model.step_size:g}): there is "
                 "no step size to choose; take a student with E sigma' != 0 and finite alpha0"
             )
-        kernel = first.kernel()
+        return model.kernel()
 
-        def rows(points: Array) -> Array:
-            found = []
-            for point in points:
-                model, values = place(point)
-                given = {**model._parameter_values(), **values}
-                found.append([given[name] for name in kernel.parameters])
-            return np.array(found)
+    def _values(self, model: SpikedRandomFeatures) -> Mapping[str, float]:
+        return model._parameter_values()
 
-        def rates(point: Array) -> list[Rates]:
-            found = directions(place(point)[0])
-            for name in names:
-                if name not in found.moving:
-                    raise ParameterError(f"over: {name} has no derivative: {found.excluded[name]}")
-            return [found.moving[name] for name in names]
-
-        def code() -> KernelCode:
-            takes_step = first.direct_parameters is None and first.step_size > 0
-            moving = [name for k in names for name in _moving(k, takes_step=takes_step)]
-            return derivative_kernel(first, of, moving)
-
-        return KernelObjective(kernel, code, of, rows, rates, {}), True
+    def _code(
+        self, model: SpikedRandomFeatures, kernel: Kernel, of: str, names: Sequence[str]
+    ) -> KernelCode:
+        takes_step = model.direct_parameters is None and model.step_size > 0
+        moving = [name for k in names for name in _moving(k, takes_step=takes_step)]
+        return derivative_kernel(model, of, moving)
 
 
 def _moving(name: str, *, takes_step: bool) -> tuple[str, ...]:
@@ -580,38 +549,6 @@ def _moving(name: str, *, takes_step: bool) -> tuple[str, ...]:
         "alignment": ("alignment", "orthogonal_alignment"),
     }
     return own.get(name, (name,))
-
-
-def _places(
-    model: Any,
-    axes: Sequence[Axis],
-    fixed: Mapping[str, Any],
-    move: Callable[[Mapping[str, Any]], Any],
-) -> Callable[[Array], tuple[Any, dict[str, float]]]:
-    """Return what takes a point to the model that `move` makes for it, and α and λ.
-
-    Raises
-    ------
-    ParameterError
-        If α or λ is missing, or so large or small that nothing but rounding would be seen.
-    """
-    names = [axis.name for axis in axes]
-    for name in _POINT:
-        if name not in names and name not in fixed:
-            raise ParameterError(f"{name} is missing: give {name}=..., or optimise over it, too")
-    moderate = [name for name in (*_POINT, "beta") if name in fixed]
-    checked_point(model, **{name: fixed[name] for name in moderate})
-    known: dict[tuple[float, ...], Any] = {}
-
-    def place(point: Array) -> tuple[Any, dict[str, float]]:
-        given = {**fixed, **dict(zip(names, point.tolist(), strict=True))}
-        values = {name: float(given.pop(name)) for name in _POINT}
-        key = tuple(map(float, given.values()))
-        if key not in known:
-            known[key] = move(given)
-        return known[key], values
-
-    return place
 
 
 # ---------------------------------------------------------------------- without derivatives
@@ -638,7 +575,7 @@ class _ValuesQuestion:
 
     @property
     def domains(self) -> Mapping[str, str]:
-        return _domains(self.model)
+        return searched_domains(self.model)
 
     def attributes(self) -> dict[str, Any]:
         return {"model": self.model.to_json(), "giantstep_version": __version__}
@@ -646,8 +583,7 @@ class _ValuesQuestion:
     def objective(
         self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
     ) -> tuple[Objective, bool]:
-        features = getattr(self.model, "features", self.model)
-        place = _places(features, axes, fixed, _mover(self.model))
+        place = places(self.model, axes, fixed)
 
         def values(points: Array) -> tuple[Array, Array]:
             found = np.full((2, len(points)), np.nan)

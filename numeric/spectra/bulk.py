@@ -33,7 +33,7 @@ makes the imaginary part of the denominator larger, which leaves all poles on th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -85,7 +85,7 @@ def newton(
         Relative size of the step after which it stops. Convergence is quadratic: what is left is
         about its square.
     """
-    v = np.array(start, dtype=complex)
+    v = np.array(start, dtype=np.result_type(start, z, complex))
     arrived = np.zeros(z.shape, dtype=bool)
     identity = np.eye(len(v))[:, :, None]
     with np.errstate(all="ignore"):
@@ -101,6 +101,19 @@ def newton(
             if not active.size:
                 break
     return v, arrived & np.isfinite(v).all(axis=0)
+
+
+def arranged(values: Sequence[Any], count: int) -> tuple[Any, Any, Any]:
+    """Return the right-hand sides of `count` equations and their derivatives as arrays.
+
+    Parameters
+    ----------
+    values : sequence
+        The right-hand sides, row by row their derivatives by the unknowns, and those by z.
+    count : int
+    """
+    g, slope, along = np.split(np.array(np.broadcast_arrays(*values)), [count, -count])
+    return g, slope.reshape(count, count, *g.shape[1:]), along
 
 
 def _solve(matrix: Complex, right: Complex) -> Complex:
@@ -119,7 +132,11 @@ def _solve(matrix: Complex, right: Complex) -> Complex:
 
 
 def follow(
-    equations: SelfConsistency, z: Complex, scale: float, components: int
+    equations: SelfConsistency,
+    z: Complex,
+    scale: float,
+    components: int,
+    nearest: float = 1e-12,
 ) -> tuple[Complex, NDArray[np.bool_]]:
     """Return V at points with Im z >= 0, each followed from far above.
 
@@ -132,6 +149,8 @@ def follow(
         Size of the spectrum.
     components : int
         Number m of unknowns.
+    nearest : float
+        Distance from zero, in units of `scale`, below which nothing changes.
 
     Returns
     -------
@@ -141,7 +160,7 @@ def follow(
     """
     z = np.asarray(z, dtype=complex)
     x, goal = z.real, z.imag
-    size = np.maximum(np.abs(x), 1e-12 * scale)
+    size = np.maximum(np.abs(x), nearest * scale)
     height = np.maximum(4 * (np.abs(x) + scale), goal)
     v = np.tile(1j / height, (components, 1))
     for _ in range(_FIRST_ITERATIONS):
@@ -533,6 +552,30 @@ def real_roots(condition: Callable[[Real], Real], low: float, high: float) -> li
         )
         roots.append(float(found))
     return sorted(roots)
+
+
+def real_crossing(
+    function: Callable[[float], float], low: float, high: float, what: str
+) -> float | None:
+    """Return where a function changes its sign between two points; None if it does not.
+
+    Only signs and ratios count: values that overflow a float are brought back into its range.
+
+    Raises
+    ------
+    ConvergenceError
+        If no float between the points has a value; the message names `what`.
+    """
+
+    def bounded(x: float) -> float:
+        return float(np.clip(float(function(x)), -1e100, 1e100))
+
+    ends = bounded(low), bounded(high)
+    if not np.isfinite(ends).all():
+        raise ConvergenceError(f"{what} cannot be bracketed: the condition has no value there")
+    if ends[0] * ends[1] > 0:
+        return None
+    return float(brentq(bounded, low, high, xtol=1e-14, rtol=1e-14, maxiter=500))
 
 
 # In units of the width over which the tables vary: how far the line is moved, its nodes, and the

@@ -9,6 +9,7 @@ if typing.TYPE_CHECKING:
         Certificate as Certificate,
         CertifiedValues as CertifiedValues,
     )
+    from .derivations.certificates.minimum import certified_minimum as certified_minimum
     from .derivations.claims import (
         Claim as Claim,
         claims as claims,

@@ -2,6 +2,7 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -349,6 +350,14 @@ OLD_AND_NEW = {
         lambda: STEP.expansion("large_alpha", ridge=gs.paper_ridge(0.1)),
     ),
     "spike": (lambda: STEP.weight_spike(None, False), lambda: STEP.weight_spike()),
+    "large steps": (lambda: STEP.large_steps(12), lambda: STEP.large_steps(digits=12)),
+    "exact spike": (
+        lambda: SPIKED.certified_spike(20), lambda: SPIKED.certified_spike(digits=20),
+    ),
+    "bias": (
+        lambda: LETTERS.learned_bias(2, 0.1, points=5),
+        lambda: LETTERS.learned_bias(alpha=2, ridge=0.1, points=5),
+    ),
     "kernel": (lambda: STEP.conjugate_kernel(True), lambda: STEP.conjugate_kernel(trained=True)),
     "sensitivities": (
         lambda: SPIKED.sensitivities(2, 0.1), lambda: SPIKED.sensitivities(alpha=2, ridge=0.1),
@@ -397,6 +406,36 @@ def test_calls_of_the_last_release_still_answer(old):
         xr.testing.assert_identical(found, expected)
     else:
         assert str(found) == str(expected)
+
+
+def _is_former(method: Any) -> bool:
+    """Whether a method says what to write from now on, for itself or for its positions."""
+    while method is not None:
+        code = getattr(method, "__code__", None)
+        if code is not None and code.co_filename == by_name.__code__.co_filename:
+            return True
+        method = getattr(method, "__wrapped__", None)
+    return False
+
+
+def test_every_former_call_has_a_row():
+    several, kernel, large = STEP.several_steps(3), GIVEN.kernel(), STEP.large_steps()
+    models = (SPIKED, LETTERS, FITTED, STEP, several, kernel, large)
+    former = {
+        name
+        for model in models
+        for name in dir(type(model))
+        if not name.startswith("_") and _is_former(getattr(type(model), name, None))
+    }
+    tables = (OLD_AND_NEW, OLD_AND_NEW_FIGURES)
+    rows = {name for table in tables for old, _ in table.values() for name in old.__code__.co_names}
+    texts = [Path(__file__).read_text("utf-8")] + [
+        Path(__file__).with_name(name).read_text("utf-8")
+        for name in ("test_optimal.py", "test_one_step_optimal_ridge.py")
+    ]
+    # Figures and optima of models have tests of their own.
+    elsewhere = set(re.findall(r"\.(plot|optimal_\w+)\(", "".join(texts)))
+    assert len(former) > 20 and former - rows - elsewhere == set()
 
 
 def test_figures_of_the_last_release():

@@ -362,3 +362,20 @@ def test_risk_over_step_sizes_has_every_form():
 def test_wrong_questions_are_refused(ask, error, message):
     with pytest.raises(error, match=message):
         ask()
+
+
+def test_optima_are_those_of_curves():
+    step = erf_step(step_size=12).at_width(4000)
+    bounds = {"ridge": (0.05, 50), "step_size": (1.0, 12.0)}
+    found = step.optimum(over=[*bounds], bounds=bounds)
+    axes = {name: np.geomspace(*ends, 15) for name, ends in bounds.items()}
+    scan = step.kernel().curve(**axes)["risk"]
+    assert found.exact and found.risk <= float(scan.min()) * (1 + 1e-12)
+    at = step.at(step_size=found.step_size).solve(ridge=found.ridge, form="powers")
+    assert found.risk == pytest.approx(at.risk, rel=1e-12)
+    with pytest.raises(ParameterError, match="no output of StepAtWidth is named 'risk_operator'"):
+        step.optimum(over="ridge", of="risk_operator")
+    with pytest.raises(ParameterError, match="no parameter of StepAtWidth is named 'width'"):
+        step.optimum(over="width", ridge=0.1)
+    with pytest.raises(ParameterError, match="ridge is missing"):
+        step.optimum(over="step_size", bounds=(1, 2))

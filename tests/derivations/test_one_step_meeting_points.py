@@ -144,6 +144,16 @@ def test_features_with_a_mean_fit_that_of_the_teacher(student, teacher):
     assert back.centre and back.risk(ridge=0.1).initial == pytest.approx(expected, rel=1e-13)
 
 
+def test_samples_of_the_step_cross_the_bridge():
+    plain = SpikedRandomFeatures("tanh", "sin", step_size=0, alpha0=20)
+    step = plain.as_gradient_step(alpha=2)
+    assert step.step_samples == 20 and step.as_spiked_features() == plain
+    given = SpikedRandomFeatures.from_parameters(
+        "tanh", "sin", spike_strength=0, bulk_variance=1, alignment=0
+    )
+    assert given.as_gradient_step(alpha=2).alpha0 is None
+
+
 def test_theories_of_different_steps_are_not_one():
     step = OneGradientStep("erf", "erf", 2, step_size=1)
     with pytest.raises(AssumptionError, match=r"step_size = 1: .* take at\(step_size=0\)"):

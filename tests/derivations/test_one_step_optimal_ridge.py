@@ -275,6 +275,26 @@ def test_peak_refuses():
         OneGradientStep("z", "erf", 2, 1.0).interpolation_peak(ridge=1e-6)
 
 
+def test_other_optima_are_those_of_curves():
+    model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
+    peak = model.optimum(of="risk_trained", over="beta", ridge=0.01, bounds=(0.5, 8), maximum=True)
+    assert peak.kind == "interior maximum" and peak.exact
+    grid = np.linspace(0.5, 8, 200)
+    scan = model.curve(beta=grid, ridge=0.01)["risk_trained"].to_numpy()
+    assert scan.max() <= peak.risk_trained * (1 + 1e-12)
+    assert peak.beta == pytest.approx(grid[scan.argmax()], abs=0.04)
+    # The same answer as by the roots of the polynomial, from a search.
+    ridge = model.optimum(of="risk_trained", over="ridge")
+    assert ridge.ridge == pytest.approx(model.optimum().ridge, rel=1e-9)
+    full = model.at(loss="full", step_size=1.0)
+    bounds = {"beta": (0.5, 8), "step_size": (0.1, 2.0)}
+    asked = {"of": "improvement", "over": [*bounds], "ridge": 0.1, "maximum": True}
+    found = full.optimum(bounds=bounds, **asked)
+    half = model.optimum(bounds={**bounds, "step_size": (0.2, 4.0)}, **asked)
+    assert found.improvement == pytest.approx(half.improvement, rel=1e-12)
+    assert found.step_size == half.step_size / 2 and found.beta == pytest.approx(half.beta)
+
+
 def test_former_names_answer_the_same():
     model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
     with pytest.warns(DeprecationWarning, match=r"is written optimum\(over='ridge'\)"):
@@ -290,7 +310,11 @@ def test_former_names_answer_the_same():
         ({"over": "step_size"}, "no best step size"),
         ({"over": ["ridge", "step_size"]}, "no best step size"),
         ({"over": np.array([])}, "over must be"),
-        ({"of": "training_error"}, "of must be 'risk'"),
+        ({"of": "noise"}, "no output of OneGradientStep is named 'noise'; there are: risk_initial"),
+        ({"over": "alpha0"}, "no parameter of OneGradientStep is named 'alpha0'"),
+        ({"over": "beta", "bounds": (1, 2)}, "ridge is missing"),
+        ({"over": "beta", "ridge": 1}, "bounds must say where to look for beta"),
+        ({"over": "beta", "ridge": 1, "digits": 9}, "digits refine the penalty"),
         ({"beta": 2}, "takes the parameter alpha, and not beta"),
         ({"bounds": (1, 2)}, "all penalties are looked at"),
         ({"alpha": [1, 2], "digits": 20}, "digits and trained are for one alpha"),

@@ -41,6 +41,7 @@ from ....numeric.spectra.bulk import (
     Real,
     ResolventTransform,
     SelfConsistency,
+    arranged,
     density,
     find_bulk,
     real_roots,
@@ -54,6 +55,7 @@ from ....symbolic.lowering.tables import table_source
 from ....symbolic.systems.equations import FreeEnergy, saddle_point_equations, stationarity
 from ....symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent, companion
 from ...derived import derived
+from ...spectra.spectrum import with_derivatives
 from .. import physics as symbols
 from ..physics import IDENTIFIERS, spiked_free_energy
 
@@ -171,11 +173,7 @@ class SpectrumFunctions:
     def equations(self, nodes: Nodes) -> SelfConsistency:
         """Return the equations of the resolvent as sums over nodes."""
 
-        def evaluate(z: Complex, v: Complex) -> tuple[Complex, Complex, Complex]:
-            g1, g2, g11, g12, g21, g22, g1z, g2z = self.call("fixed_point", z, v, nodes)
-            return np.array([g1, g2]), np.array([[g11, g12], [g21, g22]]), np.array([g1z, g2z])
-
-        return evaluate
+        return lambda z, v: arranged(self.call("fixed_point", z, v, nodes), len(v))
 
     @cached_property
     def expected(self) -> tuple[float, ...]:
@@ -479,10 +477,6 @@ class SpectrumEquations:
         (denominator,) = found or {sp.S.One}
         return denominator
 
-    def jacobian(self) -> sp.Matrix:
-        """Return the derivatives of the right-hand sides with respect to V_1 and V_2."""
-        return sp.Matrix(self.fixed_point).jacobian([V1, V2])
-
     def top_eigenvalue(self) -> tuple[sp.Expr, sp.Expr] | None:
         r"""Return (a, b) of the largest eigenvalue :math:`a\,p + b + O(1/p)`; None without mean.
 
@@ -612,10 +606,8 @@ def _functions(equations: SpectrumEquations, prefix: str, tables: tuple[sp.Expr,
     top = equations.top_eigenvalue()
     # Counted from the lowest point, or differences near it would have no digits.
     equations = replace(equations, fixed_point=_counted_from_lowest(equations))
-    jacobian = equations.jacobian()
-    maps = {f"G{i + 1}": equations.fixed_point[i] for i in range(2)}
-    maps |= {f"dG{i + 1}_dV{j + 1}": jacobian[i, j] for i in range(2) for j in range(2)}
-    maps |= {f"dG{i + 1}_dz": equations.fixed_point[i].diff(z) for i in range(2)}
+    names = ["G1", "G2", "dG1_dV1", "dG1_dV2", "dG2_dV1", "dG2_dV2", "dG1_dz", "dG2_dz"]
+    maps = dict(zip(names, with_derivatives(equations.fixed_point, (V1, V2), z), strict=True))
     if top is not None:
         expected |= {"top_slope": top[0], "top_shift": top[1]}
     wanted = {
