@@ -101,7 +101,9 @@ def parse_expression(
     return ExpressionReader(text, variables, argument).read()
 
 
-def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
+def parse_target(
+    text: str, *, parameters: Mapping[str, sp.Symbol] | None = None, argument: str = "target"
+) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
     r"""Read a text in the coordinates x1, x2, ... as a target.
 
     Parameters
@@ -109,6 +111,8 @@ def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple
     text : str
         An expression as for :func:`parse_expression`; with a backslash in it, or with x_1 and no
         words, LaTeX as for :func:`.latex_text.parse_latex`.
+    parameters : mapping of str to Symbol, optional
+        What may occur besides coordinates; none of their names may be that of a coordinate.
     argument : str
         How the caller's user knows this text.
 
@@ -132,6 +136,13 @@ def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple
     >>> parse_target("relu(z)"), parse_target(r"\operatorname{erf}\left(x_{1}\right)")
     ((relu(x1), (x1,)), (erf(x1), (x1,)))
     """
+    named = dict(parameters or {})
+    for name in named:
+        if _COORDINATE.fullmatch(name):
+            raise ExpressionError(
+                f"{argument} {shorten(str(text))!r}: {name} is a coordinate, not a parameter; "
+                "rename the parameter"
+            )
     is_latex = isinstance(text, str) and _is_latex(text)
     read = parse_latex if is_latex else parse_expression
     if not isinstance(text, str) or len(text) > (MAX_LATEX_LENGTH if is_latex else MAX_LENGTH):
@@ -144,7 +155,7 @@ def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple
             f"cannot read {argument} {shorten(text)!r}: x{highest} is out of range; "
             f"use coordinates x1 to x{MAX_VARIABLES}"
         )
-    single = [name for name in _SINGLE if name in names]
+    single = [name for name in _SINGLE if name in names and name not in named]
     if not highest and len(single) == 1:
         x1 = sp.Symbol("x1", real=True)
         variables, known = (x1,), {single[0]: x1}
@@ -152,8 +163,9 @@ def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple
         # Without a coordinate in the text, He3 and what messages propose are functions of x1.
         variables = tuple(sp.Symbol(f"x{i}", real=True) for i in range(1, max(highest, 1) + 1))
         known = {x.name: x for x in variables}
-    expr = read(text, known, argument=argument)
-    return expr, variables if highest or expr.free_symbols else ()
+    expr = read(text, {**named, **known}, argument=argument)
+    depends = highest or expr.free_symbols - set(named.values())
+    return expr, variables if depends else ()
 
 
 def _is_latex(text: str) -> bool:

@@ -16,8 +16,11 @@ its tensor has a slot outside U, and no more than κ of them, so :math:`k(U) \le
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import sympy as sp
 
 from ...errors import UndecidedError
 from ...json_document import WritesJson
@@ -25,7 +28,7 @@ from ...pages import Typeset
 from ..targets.conditional_spans import SpanRow
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
-from ..targets.target import target as read_target
+from ..targets.target import Parameters, target as read_target
 from .leap_index import ProvenOrder, TargetLike, leap_index
 
 
@@ -95,12 +98,20 @@ class IsotropicLeap(Typeset, ProvenOrder, WritesJson):
         return {"value": int(self), "steps": steps}
 
 
-def isotropic_leap(target: TargetLike) -> IsotropicLeap:
+def isotropic_leap(
+    target: TargetLike,
+    *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
+) -> IsotropicLeap:
     """Return the rotation-invariant leap, with the greedy run that proves it.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -122,7 +133,9 @@ def isotropic_leap(target: TargetLike) -> IsotropicLeap:
     >>> print(leap.explanation)
     {0} –1→ ⟨(1, 1)⟩ –2→ R^2
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
+    if f.has_open_parameters:
+        return cast(IsotropicLeap, f.by_cases(isotropic_leap, "rotation-invariant leap"))
     leap_index(f)  # A constant target is refused in words.
     source = spans_of(f)
     subspace = Subspace.zero(f.dimension)

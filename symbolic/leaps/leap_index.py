@@ -19,9 +19,9 @@ makes no sum larger. That sum is the conditional order of f at the subspace of t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import sympy as sp
 
@@ -33,10 +33,11 @@ from ..expressions.expression_text import expression_text
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import HIGHEST_OPEN_ORDER
 from ..hermite.expansion import expansion_latex, expansion_text
+from ..targets.cases import Case, numerator
 from ..targets.conditional_spans import HIGHEST_DEGREE, MultiIndex
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
-from ..targets.target import Target, target as read_target
+from ..targets.target import Parameters, Target, target as read_target
 
 TargetLike: TypeAlias = str | sp.Expr | Activation | Target
 
@@ -108,7 +109,12 @@ class Exponent(Typeset, ProvenOrder, WritesJson):
         }
 
 
-def leap_index(target: TargetLike) -> Exponent:
+def leap_index(
+    target: TargetLike,
+    *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
+) -> Exponent:
     r"""Return the lowest k ≥ 1 with :math:`C_k = \mathbb{E}\nabla^k f \ne 0`.
 
     One giant step learns something of the target from n ≍ d^k samples and nothing from fewer
@@ -117,6 +123,9 @@ def leap_index(target: TargetLike) -> Exponent:
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -139,7 +148,9 @@ def leap_index(target: TargetLike) -> Exponent:
     >>> print(leap_index("erf(x1) - 2*x1/sqrt(3*pi)").explanation)
     E[f He(3, x1)] = -4*sqrt(3)/(9*sqrt(pi)); all coefficients of degrees 1 to 2 vanish
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
+    if f.has_open_parameters:
+        return cast(Exponent, f.by_cases(leap_index, "leap index"))
     # A product of functions of all coordinates, as a parity, has at least order r.
     highest = (
         f.degree if f.degree is not None else max(highest_open_order(f.dimension), f.dimension)
@@ -185,6 +196,8 @@ def first_coefficient(
     """
     coefficients = f.he_coefficients(k)
     undecided = None
+    if f.case is not None:
+        return _first_of_case(f, f.case, {a: c for a, c in coefficients.items() if counts(a)})
     for alpha in sorted(filter(counts, coefficients), reverse=True):
         c = coefficients[alpha]
         try:
@@ -199,6 +212,21 @@ def first_coefficient(
     if undecided is not None:
         raise undecided
     return None
+
+
+def _first_of_case(
+    f: Target, case: Case, coefficients: Mapping[MultiIndex, sp.Expr]
+) -> tuple[MultiIndex, sp.Expr] | None:
+    """Return a coefficient that vanishes nowhere in a case, if there is one the first of these."""
+    what = f"a coefficient in target {f.name!r}"
+    order = sorted(coefficients, reverse=True)
+    if not order or f.vanish(list(coefficients.values()), what):
+        return None
+    sure = (a for a in order if case.vanish([numerator(coefficients[a])]) is False)
+    alpha = next(sure, None)
+    if alpha is None:
+        alpha = next(a for a in order if not f.vanish([coefficients[a]], what))
+    return alpha, coefficients[alpha] * math.prod(map(math.factorial, alpha))
 
 
 def highest_open_order(dimension: int) -> int:
@@ -322,12 +350,20 @@ class CoordinateLeap(Typeset, ProvenOrder, WritesJson):
         return {"value": int(self), "steps": steps}
 
 
-def coordinate_leap(target: TargetLike) -> CoordinateLeap:
+def coordinate_leap(
+    target: TargetLike,
+    *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
+) -> CoordinateLeap:
     """Return the leap in the given coordinates, with the order of terms that attains it.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -352,7 +388,9 @@ def coordinate_leap(target: TargetLike) -> CoordinateLeap:
     >>> coordinate_leap("sign(x1) + abs(x1)*x2")
     1
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
+    if f.has_open_parameters:
+        return cast(CoordinateLeap, f.by_cases(coordinate_leap, "coordinate leap"))
     seen: set[int] = set()
     steps: list[CoordinateStep] = []
     first = leap_index(f)
@@ -372,26 +410,25 @@ def coordinate_leap(target: TargetLike) -> CoordinateLeap:
 def _next_of_polynomial(
     f: Target, seen: Collection[int], _: int
 ) -> tuple[int, MultiIndex, sp.Expr] | None:
-    best = _smallest(f.expansion.he_coefficients(), seen)
-    if best is None:
+    coefficients = f.expansion.he_coefficients()
+    for order, alpha in _by_order(coefficients, seen):
+        if f.case is None or not f.vanish([coefficients[alpha]], "a coefficient"):
+            break
+    else:
         return None
-    order, alpha = best
     return order, alpha, f.expansion.he_coefficient(alpha) * math.prod(map(math.factorial, alpha))
 
 
-def _smallest(
-    coefficients: Mapping[MultiIndex, sp.Expr], seen: Collection[int]
-) -> tuple[int, MultiIndex] | None:
-    """Return the smallest positive degree in new coordinates, and the first term that has it."""
+def _by_order(
+    coefficients: Iterable[MultiIndex], seen: Collection[int]
+) -> Iterator[tuple[int, MultiIndex]]:
+    """Yield the terms with new coordinates, after the degree in these, smallest first."""
     candidates = [
         (sum(n for i, n in enumerate(alpha) if i not in seen), sum(alpha), [-n for n in alpha])
         for alpha in coefficients
     ]
-    candidates = [candidate for candidate in candidates if candidate[0]]
-    if not candidates:
-        return None
-    order, _, alpha = min(candidates)
-    return order, tuple(-n for n in alpha)
+    for order, _, alpha in sorted(candidate for candidate in candidates if candidate[0]):
+        yield order, tuple(-n for n in alpha)
 
 
 def _next_of_others(
