@@ -95,7 +95,6 @@ if typing.TYPE_CHECKING:
         HermiteCoefficients as HermiteCoefficients,
         hermite_coefficient as hermite_coefficient,
         hermite_coefficients as hermite_coefficients,
-        information_exponent as information_exponent,
     )
     from .symbolic.hermite.dual_activation import dual_activation as dual_activation
     from .symbolic.hermite.equivalence import conditional_equivalence as conditional_equivalence
@@ -104,6 +103,7 @@ if typing.TYPE_CHECKING:
     from .symbolic.leaps.isotropic_leap import isotropic_leap as isotropic_leap
     from .symbolic.leaps.leap_index import (
         coordinate_leap as coordinate_leap,
+        information_exponent as information_exponent,
         leap_index as leap_index,
     )
     from .symbolic.leaps.leap_report import (

@@ -136,7 +136,7 @@ examples:
   giantstep staircase "x1 + He(2, x1)*x2" --student relu
   giantstep staircase "x1 + x1*x2 + He(3, x1)*x3" --readout 1,-1
   giantstep staircase "sign(x1) + abs(x1)*x2" --out staircase.html
-  giantstep staircase "x1 + a*x1*x2 + b*x2*x3" --parameter a --parameter b=positive
+  giantstep staircase "x1 + a*x1*x2 + b*x2*x3" --parameter a --parameter b:positive
 """
 
 
@@ -204,8 +204,8 @@ def _add_parameter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parameter",
         action="append",
-        metavar="NAME[=KIND]",
-        help="a symbol of the target that is a parameter, such as a or a=positive; the answer is "
+        metavar="NAME[:KIND]",
+        help="a symbol of the target that is a parameter, such as a or a:positive; the answer is "
         "then a table of cases [none]",
     )
 
@@ -214,10 +214,10 @@ def _parameters(given: Sequence[str] | None) -> dict[str, str]:
     """Return the kinds of the parameters by their names."""
     result = {}
     for text in given or ():
-        name, equals, kind = text.partition("=")
+        name, colon, kind = text.partition(":")
         if name.strip() in result:
             raise ParameterError(f"--parameter names {name.strip()!r} twice; once is enough")
-        result[name.strip()] = kind if equals else "real"
+        result[name.strip()] = kind if colon else "real"
     return result
 
 
@@ -308,7 +308,7 @@ def _projection(arguments: argparse.Namespace) -> Projection:
             raise ParameterError(
                 f"--{name} belongs to --regimes; leave it out, or leave out --onto"
             )
-    f = target(arguments.target)
+    f = target(arguments.target, parameters=_parameters(arguments.parameter))
     rows = [] if arguments.onto.strip() == "0" else _rows(arguments.onto, "--onto", f.dimension)
     return project(f, rows, arguments.degree or 0)
 
@@ -316,6 +316,8 @@ def _projection(arguments: argparse.Namespace) -> Projection:
 def _table(arguments: argparse.Namespace) -> RegimeTable:
     from .derivations.giant_steps.regimes import FIVE_REGIMES, regimes
 
+    if arguments.parameter:
+        raise ParameterError("--parameter belongs to --onto; --regimes needs numbers")
     if arguments.degree is not None:
         raise ParameterError("--degree belongs to --onto; in --regimes k1 and k2 give the degree")
     pairs: Any = FIVE_REGIMES

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import sympy as sp
 
@@ -28,7 +29,11 @@ __all__ = [
     "MAX_LENGTH",
     "MAX_ORDER",
     "MAX_VARIABLES",
+    "Parameters",
+    "declared_kind",
     "declared_symbols",
+    "may_be_an_input",
+    "named_symbols",
     "parse_expression",
     "parse_target",
 ]
@@ -41,6 +46,8 @@ _COORDINATE = re.compile(r"x([1-9][0-9]*)")
 _SINGLE = ("x", "z")
 _INDEXED = re.compile(r"(?<![A-Za-z0-9_])[xz]_(?:[0-9]|\{[0-9])")
 _WORD = re.compile(r"[A-Za-z]{2}")
+# Beside the inputs that are named x1, x2, ... or z, these could be meant as inputs, too.
+_MAYBE_INPUT = re.compile(r"[u-z]_?[0-9]*")
 _KINDS = ("real", "positive", "nonnegative", "negative", "nonpositive", "nonzero", "integer")
 
 
@@ -173,6 +180,77 @@ def _is_latex(text: str) -> bool:
     if "\\" in text:
         return True
     return bool(_INDEXED.search(text) and not _WORD.search(text)) and "**" not in text
+
+
+Parameters: TypeAlias = bool | str | Sequence[sp.Symbol | str] | Mapping[str, str]
+"""Which symbols are parameters: any, none, names, symbols, or names with kinds."""
+
+
+def may_be_an_input(symbol: sp.Symbol) -> bool:
+    """Whether a symbol that is not named as inputs are could be meant as one.
+
+    Examples
+    --------
+    >>> [may_be_an_input(x) for x in sp.symbols("y u_1 a tau")]
+    [True, True, False, False]
+    """
+    return _MAYBE_INPUT.fullmatch(symbol.name) is not None
+
+
+def named_symbols(parameters: Parameters) -> dict[str, sp.Symbol]:
+    """Return the parameters that are named, by their names.
+
+    Parameters
+    ----------
+    parameters : bool, str, sequence or mapping
+        Names as "a b", names and symbols as [a, "b"], or kinds by name, as for
+        :func:`declared_symbols`. True and False name none.
+
+    Raises
+    ------
+    ParameterError
+        If they are anything else.
+
+    Examples
+    --------
+    >>> named_symbols("a, b"), named_symbols({"a": "positive"})["a"].is_positive
+    ({'a': a, 'b': b}, True)
+    """
+    if isinstance(parameters, bool):
+        return {}
+    if isinstance(parameters, str):
+        parameters = parameters.replace(",", " ").split()
+    if isinstance(parameters, Mapping):
+        return declared_symbols(parameters)
+    if not isinstance(parameters, Sequence) or not all(
+        isinstance(x, sp.Symbol | str) for x in parameters
+    ):
+        raise ParameterError(
+            "parameters must be names such as 'a b', symbols, or a mapping from names to kinds, "
+            f"got {shorten(repr(parameters))}"
+        )
+    texts = {x: "real" for x in parameters if isinstance(x, str)}
+    symbols = {x.name: x for x in parameters if isinstance(x, sp.Symbol)}
+    return {**declared_symbols(texts), **symbols}
+
+
+def declared_kind(parameter: sp.Symbol) -> str:
+    """Return the words that :func:`declared_symbols` makes a symbol of the same kind of.
+
+    Examples
+    --------
+    >>> declared_kind(sp.Symbol("n", integer=True, positive=True)), declared_kind(sp.Symbol("a"))
+    ('integer, positive', 'real')
+    """
+    words = [word for word in ("integer", "positive", "negative") if _is(parameter, word)]
+    if not {"positive", "negative"} & {*words}:
+        others = ("nonnegative", "nonpositive", "nonzero")
+        words += [word for word in others if _is(parameter, word)]
+    return ", ".join(words) or "real"
+
+
+def _is(symbol: sp.Symbol, word: str) -> bool:
+    return getattr(symbol, f"is_{word}") is True
 
 
 def declared_symbols(kinds: Mapping[str, str]) -> dict[str, sp.Symbol]:

@@ -51,7 +51,6 @@ from ..gaussian.hermite_polynomials import (
 )
 from ..gaussian.integrand_kernels import affine_or_quadratic
 from ..gaussian.rules import closed_form
-from ..gaussian.zero_test import is_exactly_zero
 from .closed_forms import (
     ClosedForm,
     Decay,
@@ -558,44 +557,6 @@ def hermite_coefficient(
     return _moment(_decomposed(function, variable, order), variable, order)
 
 
-def information_exponent(f: str | sp.Expr | Activation) -> int:
-    r"""Return the smallest k ≥ 1 with :math:`\mu_k \ne 0`; for one direction also the leap index.
-
-    Parameters
-    ----------
-    f : str, Expr or Activation
-        A name of the catalogue, the text of an expression in z, an expression in one variable, or
-        an activation.
-
-    Raises
-    ------
-    ExpressionError
-        If `f` is none of these.
-    UndecidedError
-        If a coefficient is numerically zero and not provably zero.
-    AssumptionError
-        If all coefficients up to a high order vanish.
-
-    Notes
-    -----
-    Coefficients may be any numbers whose zeros are decided; :func:`.leap_index`, which works with
-    several directions, needs polynomials over an exact field.
-
-    Examples
-    --------
-    >>> information_exponent("z**2*exp(-z**2)")
-    4
-    """
-    f = activation(f, argument="function")
-    for k in range(1, HIGHEST_OPEN_ORDER + 1):
-        if not is_exactly_zero(hermite_coefficient(f, k), f"Hermite coefficient {k} of {f.name}"):
-            return k
-    raise AssumptionError(
-        f"the Hermite coefficients 1 to {HIGHEST_OPEN_ORDER} of {f.name} vanish: as far as can be "
-        "seen it is constant"
-    )
-
-
 def _checked(order: int) -> int:
     order = checked_order(order)
     if order > MAX_ORDER:
@@ -639,8 +600,11 @@ def _read(
     if variable is None:
         if isinstance(f, sp.Expr):
             _require_evaluated(f, argument)
-            _require_one_variable(f, argument)
-        result = activation(f, argument=argument)
+            if not any(symbol.name == z.name for symbol in f.free_symbols):
+                _require_one_variable(f, argument)
+        result = activation(f, parameters=True, argument=argument)
+        if result.parameters:
+            return _read(result.expr, z, argument)
         return result.expr, z, result.name
     if not isinstance(variable, sp.Symbol):
         raise ParameterError(f"variable must be a SymPy Symbol, got {variable!r}")

@@ -25,10 +25,11 @@ import sympy as sp
 from ...errors import UndecidedError
 from ...json_document import WritesJson
 from ...pages import Typeset
+from ..expressions.parser import Parameters
 from ..targets.conditional_spans import SpanRow
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
-from ..targets.target import Parameters, target as read_target
+from ..targets.target import target as read_target
 from .leap_index import ProvenOrder, TargetLike, leap_index
 
 

@@ -28,16 +28,17 @@ import sympy as sp
 from ...errors import AssumptionError, GiantstepError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Typeset
-from ..expressions.activations import Activation
+from ..expressions.activations import Activation, activation
 from ..expressions.expression_text import expression_text
+from ..expressions.parser import Parameters
 from ..gaussian.zero_test import is_exactly_zero
-from ..hermite.coefficients import HIGHEST_OPEN_ORDER
+from ..hermite.coefficients import HIGHEST_OPEN_ORDER, hermite_coefficient
 from ..hermite.expansion import expansion_latex, expansion_text
-from ..targets.cases import Case, numerator
+from ..targets.cases import Case, by_cases, numerator
 from ..targets.conditional_spans import HIGHEST_DEGREE, MultiIndex
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
-from ..targets.target import Parameters, Target, target as read_target
+from ..targets.target import Target, target as read_target
 
 TargetLike: TypeAlias = str | sp.Expr | Activation | Target
 
@@ -174,6 +175,58 @@ def leap_index(
     raise UndecidedError(
         f"the leap index of target {f.name!r} is undetermined beyond order {highest}: all its "
         f"Hermite coefficients of degrees 1 to {highest} vanish, and it is not seen to be constant"
+    )
+
+
+def information_exponent(f: str | sp.Expr | Activation, *, parameters: Parameters = True) -> int:
+    r"""Return the smallest k ≥ 1 with :math:`\mu_k \ne 0`; for one direction also the leap index.
+
+    Parameters
+    ----------
+    f : str, Expr or Activation
+        A name of the catalogue, the text of an expression in z, an expression in one variable, or
+        an activation. With parameters the answer is a :class:`.CaseTree`, with conditions that are
+        polynomial in them.
+    parameters : optional
+        Which symbols are parameters; see :func:`.activations.activation`.
+
+    Raises
+    ------
+    ExpressionError
+        If `f` is none of these.
+    UndecidedError
+        If a coefficient is numerically zero and not provably zero.
+    AssumptionError
+        If all coefficients up to a high order vanish.
+
+    Notes
+    -----
+    Coefficients may be any numbers whose zeros are decided; :func:`leap_index`, which works with
+    several directions, needs polynomials over an exact field.
+
+    Examples
+    --------
+    >>> information_exponent("z**2*exp(-z**2)")
+    4
+    """
+    f = activation(f, parameters=parameters, argument="function")
+    if f.parameters:
+        tree = by_cases(
+            Case(f.parameters),
+            lambda case: _first_order(f, lambda c, _: case.decide([numerator(c)])),
+            f"information exponent of {f.name}",
+        )
+        return cast(int, tree)
+    return _first_order(f, is_exactly_zero)
+
+
+def _first_order(f: Activation, vanishes: Callable[[sp.Expr, str], bool]) -> int:
+    for k in range(1, HIGHEST_OPEN_ORDER + 1):
+        if not vanishes(hermite_coefficient(f, k), f"Hermite coefficient {k} of {f.name}"):
+            return k
+    raise AssumptionError(
+        f"the Hermite coefficients 1 to {HIGHEST_OPEN_ORDER} of {f.name} vanish: as far as can be "
+        "seen it is constant"
     )
 
 
@@ -411,11 +464,14 @@ def _next_of_polynomial(
     f: Target, seen: Collection[int], _: int
 ) -> tuple[int, MultiIndex, sp.Expr] | None:
     coefficients = f.expansion.he_coefficients()
-    for order, alpha in _by_order(coefficients, seen):
-        if f.case is None or not f.vanish([coefficients[alpha]], "a coefficient"):
-            break
-    else:
+    first = (
+        term
+        for term in _by_order(coefficients, seen)
+        if f.case is None or not f.vanish([coefficients[term[1]]], "a coefficient")
+    )
+    if (found := next(first, None)) is None:
         return None
+    order, alpha = found
     return order, alpha, f.expansion.he_coefficient(alpha) * math.prod(map(math.factorial, alpha))
 
 

@@ -16,11 +16,12 @@ import sympy as sp
 from ...errors import GiantstepError, ParameterError
 from ...json_document import WritesJson
 from ...pages import Block, Indented, Listing, Page, Table, Typeset
+from ..expressions.parser import Parameters
 from ..expressions.standing import Standing
 from ..targets.conditional_spans import Span, SpanRow, SpanSource
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
-from ..targets.target import Parameters, Target, target as read_target
+from ..targets.target import Target, target as read_target
 from .generative_leap import GenerativeLeap, generative_leap
 from .isotropic_leap import IsotropicLeap, isotropic_leap
 from .leap_index import (

@@ -39,7 +39,7 @@ from ...json_document import WritesJson
 from ...pages import Table, Typeset, as_html
 from ..expressions.activations import Activation, activation
 from ..expressions.expression_text import expression_text
-from ..expressions.parser import parse_expression
+from ..expressions.parser import Parameters, parse_expression
 from ..expressions.standing import Standing
 from ..hermite.expansion import expansion_text
 from ..targets.activation_mask import DegreeMask, activation_mask
@@ -47,7 +47,7 @@ from ..targets.conditional_spans import HIGHEST_DEGREE, Span, SpanRow, SpanSourc
 from ..targets.formal_fields import in_atoms, read_open_number, read_subspace
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
-from ..targets.target import Parameters, Target, target as read_target
+from ..targets.target import Target, target as read_target
 from .readout_clusters import ReadoutClusters, checked_readouts, readout_clusters, short_vector_text
 
 EXACT = "exact"

@@ -43,6 +43,7 @@ from ...pages import Block, Page, Table, Typeset, latex_text, shorten
 from ..exact.fields import formal_field, independence_is_proved
 from ..expressions.exact_numbers import require_exact
 from ..expressions.expression_text import expression_text
+from ..expressions.parser import declared_kind
 from ..gaussian.zero_test import is_exactly_zero
 
 Element = Any
@@ -83,7 +84,7 @@ class Case:
     >>> a, b = sp.symbols("a b", real=True)
     >>> case = Case((a, b)).where_all_vanish((a * b - 1,))
     >>> print(case, "|", case.where_some_do_not((a - 1, b - 1)))
-    a*b = 1 | a*b = 1, b != 1
+    a*b = 1 | a*b = 1, a != 1 or b != 1
     >>> case.vanish((a**2 * b - a,)), case.vanish((a,)), case.vanish((a - 2,))
     (True, False, None)
     >>> case.where_all_vanish((a**2 + b**2 - 1,)).is_empty
@@ -112,7 +113,15 @@ class Case:
 
     def vanish(self, polynomials: Iterable[sp.Expr]) -> bool | None:
         """Return whether all polynomials are zero; None where some values say yes, others no."""
-        left = [p for p in map(self.reduced, polynomials) if p != 0]
+        listed = list(polynomials)
+        for p in listed:
+            if not p.is_polynomial(*self.parameters):
+                names = ", ".join(map(str, self.parameters))
+                raise UnsupportedExpressionError(
+                    f"the condition {shorten(str(p), 90)} = 0 is no polynomial in {names}; "
+                    "conditions are decided for polynomials: give values to the parameters in it"
+                )
+        left = [p for p in map(self.reduced, listed) if p != 0]
         if not left:
             return True
         if any(self._is_nowhere_zero(p) for p in left):
@@ -288,7 +297,7 @@ class Case:
         --------
         >>> a, b = sp.symbols("a b", real=True)
         >>> print(Case((a, b)).where_all_vanish((a * b - 1,)).where_some_do_not((a - 1,)).latex())
-        a b = 1,\ b \neq 1
+        a b = 1,\ a \neq 1
         """
         equal = (" = ".join(self._equation_text(p, sp.latex)) for p in self.equations)
         unequal = self._inequation_texts(sp.latex, r" \neq ", r" \text{ or } ")
@@ -608,7 +617,7 @@ def _finitely_many(case: Case) -> tuple[dict[sp.Symbol, sp.Expr], ...] | None:
 
 
 def numerator(number: sp.Expr) -> sp.Expr:
-    """Return a polynomial in the parameters that vanishes where a rational function of them does."""
+    """Return a polynomial in the parameters with the zeros of a rational function of them."""
     return sp.expand(sp.together(number).as_numer_denom()[0])
 
 
@@ -984,8 +993,8 @@ class CaseTree(Page, Typeset, WritesJson, Generic[T]):
             number = require_exact(value, f"values[{key}]")
             if number.free_symbols or not _is_admissible(parameter, number):
                 raise ParameterError(
-                    f"values[{key}] must be a real number that meets what {key} is declared with"
-                    f"{_declared_text(parameter)}, got {number}"
+                    f"values[{key}] must be a number of the kind that {key} is declared with "
+                    f"({declared_kind(parameter)}), got {number}"
                 )
             result[parameter] = number
         missing = [name for name, x in names.items() if x not in result]
@@ -1013,10 +1022,7 @@ class CaseTree(Page, Typeset, WritesJson, Generic[T]):
         """Return plain data for JSON."""
         return {
             "subject": self.subject,
-            "parameters": [
-                {"name": x.name, "kind": _declared_text(x).strip(" ()") or "real"}
-                for x in self.parameters
-            ],
+            "parameters": [{"name": x.name, "kind": declared_kind(x)} for x in self.parameters],
             "cases": [
                 {
                     **leaf.case.to_dict(),
@@ -1038,14 +1044,6 @@ def _latex_of(leaf: Leaf[Any]) -> str:
     return latex_text(leaf.summary)
 
 
-def _declared_text(parameter: sp.Symbol) -> str:
-    kinds = ("integer", "positive", "negative", "nonnegative", "nonpositive", "nonzero")
-    declared = [kind for kind in kinds if getattr(parameter, f"is_{kind}")]
-    if "positive" in declared or "negative" in declared:
-        declared = [kind for kind in declared if not kind.startswith("non")]
-    return f" ({', '.join(declared)})" if declared else ""
-
-
 def _point_text(values: Values) -> str:
     return ", ".join(f"{x} = {value}" for x, value in values.items())
 
@@ -1054,6 +1052,8 @@ def with_values(value: Any, values: Values) -> Any:
     """Return a result with numbers for its parameters."""
     if isinstance(value, sp.Basic):
         return value.xreplace(dict(values)) if value.free_symbols else value
+    if isinstance(value, sp.MatrixBase):
+        return value.xreplace(dict(values))
     if isinstance(value, tuple):
         return tuple(with_values(part, values) for part in value)
     if isinstance(value, Mapping):

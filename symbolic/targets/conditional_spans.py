@@ -200,7 +200,9 @@ class PolynomialSpans:
         require_growth(subspace, highest_order, self.dimension)
         places = _Places(self.symbol, subspace)
         echelon = self._echelon(places.field, places.rows)
-        enough = (self.relevant_subspace + subspace).dimension
+        # With parameters, what is relevant may depend on more of them than this step.
+        whole = self.case is not None
+        enough = self.dimension if whole else (self.relevant_subspace + subspace).dimension
         result: list[tuple[int, MultiIndex, MultiIndex, list[Element]]] = []
         lowest: int | None = None
         for order in range(1, min(int(highest_order), places.degree) + 1):

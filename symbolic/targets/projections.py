@@ -176,7 +176,9 @@ def number_text(value: sp.Expr) -> str:
 
 
 def digits_of(value: sp.Expr) -> str | None:
-    """Return five digits, or None where no quadrature gives them."""
+    """Return five digits, or None where there are parameters or no quadrature gives them."""
+    if value.free_symbols:
+        return None
     try:
         return str(value.evalf(5))
     except (GiantstepError, ArithmeticError):

@@ -42,7 +42,9 @@ from ..expressions.activations import Activation, activation, z as _z
 from ..expressions.exact_numbers import require_evaluated, require_exact
 from ..expressions.parser import (
     MAX_VARIABLES,
-    declared_symbols,
+    Parameters,
+    may_be_an_input,
+    named_symbols,
     parse_expression,
     parse_target,
 )
@@ -141,8 +143,6 @@ MOST_TERMS = 10_000
 """A polynomial target may have this many Hermite coefficients."""
 
 _COORDINATE = re.compile(r"x[0-9]+")
-# Beside x1, x2, ... these could be meant as inputs, too.
-_MAYBE = re.compile(r"[u-z]_?[0-9]*")
 _LETTERS = ({"x", "y", "z"}, {"u", "v", "w"})
 
 
@@ -449,10 +449,6 @@ class Target:
         return rf"$\displaystyle f(x) = {sp.latex(self.expr)}$"
 
 
-Parameters: TypeAlias = bool | str | Sequence[sp.Symbol | str] | Mapping[str, str]
-"""Which symbols of a target are parameters: any, none, names, symbols, or names with kinds."""
-
-
 def target(
     spec: str | sp.Expr | Activation | Target,
     variables: Sequence[sp.Symbol] | None = None,
@@ -508,7 +504,7 @@ def target(
         if spec.parameters and parameters is False:
             raise _without_values(spec.name, spec.parameters, argument)
         return spec
-    declared = _declared(parameters, argument)
+    declared = named_symbols(parameters)
     if isinstance(spec, Activation):
         x1 = sp.Symbol("x1", real=True)
         named = _checked_parameters(spec.expr, (_z,), parameters, declared, spec.name, argument)
@@ -547,26 +543,6 @@ def closed_target(
 ) -> Target:
     """Return a target without parameters, as :func:`target` does, for what needs numbers."""
     return target(spec, variables, parameters=False, argument=argument)
-
-
-def _declared(parameters: Parameters, argument: str) -> dict[str, sp.Symbol]:
-    """Return the parameters that were named."""
-    if isinstance(parameters, bool):
-        return {}
-    if isinstance(parameters, str):
-        parameters = parameters.replace(",", " ").split()
-    if isinstance(parameters, Mapping):
-        return declared_symbols(parameters)
-    if not isinstance(parameters, Sequence) or not all(
-        isinstance(x, sp.Symbol | str) for x in parameters
-    ):
-        raise ParameterError(
-            "parameters must be names such as 'a b', symbols, or a mapping from names to kinds, "
-            f"got {parameters!r}"
-        )
-    texts = {x: "real" for x in parameters if isinstance(x, str)}
-    symbols = {x.name: x for x in parameters if isinstance(x, sp.Symbol)}
-    return {**declared_symbols(texts), **symbols}
 
 
 def _checked_parameters(
@@ -627,6 +603,13 @@ def _with_real_coordinates(
             "assumptions; build the expression and `variables` from the same Symbol objects"
         )
     given = list(variables) if variables is not None else _coordinates(spec, declared, argument)
+    foreign = {*spec.free_symbols} - {*given, *declared.values()}
+    missing = sorted(x.name for x in foreign if _COORDINATE.fullmatch(x.name))
+    if missing:
+        raise ExpressionError(
+            f"{argument} {spec} holds {', '.join(missing)}, which `variables` does not; name it "
+            "there, or among the parameters"
+        )
     if given:
         # Of a positive x SymPy has already written abs(x) as x.
         checked_variables(given)
@@ -645,7 +628,7 @@ def _coordinates(
     if not numbered:
         _require_coordinates(spec, free, argument)
         return free
-    unclear = [x.name for x in free if x not in numbered and _MAYBE.fullmatch(x.name)]
+    unclear = [x.name for x in free if x not in numbered and may_be_an_input(x)]
     if unclear:
         raise _ambiguous(spec, unclear, [x.name for x in free], argument)
     return numbered
@@ -665,7 +648,8 @@ def _ambiguous(
     spec: sp.Expr, unclear: Sequence[str], names: Sequence[str], argument: str
 ) -> ExpressionError:
     return ExpressionError(
-        f"{argument} {shorten(str(spec))} holds {', '.join(unclear)}: a coordinate or a parameter?\n"
+        f"{argument} {shorten(str(spec))} holds {', '.join(unclear)}: "
+        "a coordinate or a parameter?\n"
         "  inputs are x1, x2, ...; say which symbols are parameters, as "
         f"parameters=[{unclear[0]}], or name all inputs in their order, as "
         f"variables=[{', '.join(names)}]"

@@ -25,8 +25,8 @@ from giantstep.symbolic.hermite.coefficients import (
     hermite_coefficient,
     hermite_coefficients,
     hermite_polynomial,
-    information_exponent,
 )
+from giantstep.symbolic.leaps.leap_index import information_exponent
 
 pi, sqrt, exp = sp.pi, sp.sqrt, sp.exp
 HALF = sp.Rational(1, 2)
