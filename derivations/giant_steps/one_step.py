@@ -706,7 +706,7 @@ def giant_step(
     require_square_integrable(sigma.derivative, variable, argument="the derivative of student")
     mask = activation_mask(sigma, biases)
     if f.has_open_parameters:
-        options = {"noise_variance": noise_variance, "biases": biases}
+        options: dict[str, Any] = {"noise_variance": noise_variance, "biases": biases}
         tree = f.by_cases(lambda g: giant_step(g, sigma, **options), "giant step")
         return cast(GiantStep, tree)
     leap = int(leap_index(f))

@@ -117,6 +117,10 @@ if typing.TYPE_CHECKING:
     from .symbolic.systems.equations import FreeEnergy as FreeEnergy
     from .symbolic.systems.replica_stability import SingleSite as SingleSite
     from .symbolic.systems.saddle_point import SaddlePointSystem as SaddlePointSystem
+    from .symbolic.targets.cases import (
+        Case as Case,
+        CaseTree as CaseTree,
+    )
     from .symbolic.targets.projections import (
         Projection as Projection,
         project as project,

@@ -600,7 +600,11 @@ def _read(
     if variable is None:
         if isinstance(f, sp.Expr):
             _require_evaluated(f, argument)
-            if not any(symbol.name == z.name for symbol in f.free_symbols):
+            _require_distinct_names(f.free_symbols, argument)
+            lines = [symbol for symbol in f.free_symbols if symbol.name == z.name]
+            if lines:
+                _require_line(lines[0])
+            else:
                 _require_one_variable(f, argument)
         result = activation(f, parameters=True, argument=argument)
         if result.parameters:

@@ -548,9 +548,11 @@ def staircase(
             f"{', '.join(map(str, f.parameters))}; give values to them"
         )
     if f.has_open_parameters:
-        options = {"variant": chosen, "student": student, "biases": biases, "max_steps": limit}
-        trees = f.by_cases(lambda g: staircase(g, kappa, **options), "staircase")
-        return cast(Staircase, trees)
+        options: dict[str, Any] = {
+            "variant": chosen, "student": student, "biases": biases, "max_steps": limit,
+        }  # fmt: skip
+        tree = f.by_cases(lambda g: staircase(g, kappa, **options), "staircase")
+        return cast(Staircase, tree)
     whole = spans_of(f)
     if whole.relevant_subspace.is_zero:
         raise AssumptionError(

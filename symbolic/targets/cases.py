@@ -591,7 +591,14 @@ def _roots(polynomial: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
         return list(dict.fromkeys(sp.real_roots(element)))
     if element.degree() > 2:
         return []
-    return [root for root in sp.roots(element) if root.is_real]
+    square, slope, constant = (element.coeff_monomial(x**n) for n in (2, 1, 0))
+    if element.degree() == 1:
+        return [sp.radsimp(-constant / slope)]
+    discriminant = sp.expand(slope**2 - 4 * square * constant)
+    if discriminant.is_negative:
+        return []
+    roots = [(sign * sp.sqrt(discriminant) - slope) / (2 * square) for sign in (-1, 1)]
+    return list(dict.fromkeys(map(sp.radsimp, roots)))
 
 
 def _drawn(parameter: sp.Symbol, source: random.Random) -> sp.Expr:
@@ -612,6 +619,13 @@ def _finitely_many(case: Case) -> tuple[dict[sp.Symbol, sp.Expr], ...] | None:
     if not finite or sum(map(sum, leading)) > _HEIGHT:
         return None
     eliminated = sp.groebner(case.equations, *case.parameters, order="lex", domain=sp.QQ).exprs
+    factors = [_factors(case.parameters, p) for p in eliminated]
+    if any(all(map(_sign, part)) for part in factors):
+        return ()
+    # Roots of higher degree are not followed into the other equations: that takes long.
+    listed = itertools.chain.from_iterable(factors)
+    if any(len(f.free_symbols) == 1 and sp.degree(f, *f.free_symbols) > 2 for f in listed):
+        return None
     found = _points(case.parameters, tuple(eliminated), random.Random(0))
     return tuple(point for point in found if case.holds(point))
 

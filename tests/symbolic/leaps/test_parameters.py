@@ -79,7 +79,7 @@ def agrees(tree: CaseTree, f: Target, values: dict[sp.Symbol, sp.Expr]) -> None:
     assert facts(by_tree) == facts(at_numbers), (f.name, values)
 
 
-def check(seed: int, points: int) -> int:
+def check(seed, points):
     source = random.Random(seed)
     f = random_target(source)
     try:
@@ -88,26 +88,31 @@ def check(seed: int, points: int) -> int:
         return 0
     for _ in range(points):
         agrees(tree, f, rational_point(f, source))
-    exceptional = [point for point, leaf in tree.sample(2, seed=seed) if leaf.case.equations]
+    exceptional = [
+        point
+        for point, leaf in tree.sample(2, seed=seed)
+        # A run over a field of a high degree takes seconds.
+        if leaf.case.equations and not any(value.has(sp.CRootOf) for value in point.values())
+    ]
     for point in exceptional:
         agrees(tree, f, point)
     return len(exceptional)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_staircases_of_random_targets(seed: int) -> None:
+def test_staircases_of_random_targets(seed):
     check(1000 + seed, 4)
 
 
 @pytest.mark.slow
-def test_staircases_of_two_hundred_targets_at_fifty_values() -> None:
+def test_staircases_of_two_hundred_targets_at_fifty_values():
     on_exceptional_sets = sum(check(seed, 50) for seed in range(200))
     assert on_exceptional_sets > 200
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("compute", [leap_index, coordinate_leap, isotropic_leap])
-def test_leaps_of_random_targets(compute, seed: int) -> None:
+def test_leaps_of_random_targets(compute, seed):
     source = random.Random(2000 + seed)
     f = random_target(source)
     tree = compute(f)
@@ -119,18 +124,18 @@ def test_leaps_of_random_targets(compute, seed: int) -> None:
             assert int(by_tree) == int(at_numbers)
 
 
-def test_levels_are_those_at_numbers() -> None:
+def test_levels_are_those_at_numbers():
     f = target(a * x1 + b * x2 + x1 * x2)
     for values, _ in leap_filtration(f).sample(3):
         by_tree, at_numbers = leap_filtration(f).at(values), leap_filtration(f.with_values(values))
         assert [v.subspace for v in by_tree.levels] == [v.subspace for v in at_numbers.levels]
 
 
-def conditions(tree: CaseTree) -> list[str]:
+def conditions(tree) -> list[str]:
     return [str(leaf.case) for leaf in tree.leaves]
 
 
-def test_the_tree_of_the_introduction() -> None:
+def test_the_tree_of_the_introduction():
     tree = staircase(x1 + a * x1 * x2 + b * x2 * x3)
     assert conditions(tree) == ["a != 0, b != 0", "a = 0, b != 0", "b = 0, a != 0", "a = 0, b = 0"]
     assert [leaf.value.saturates for leaf in tree.leaves] == [True, False, True, True]
@@ -138,7 +143,7 @@ def test_the_tree_of_the_introduction() -> None:
     assert len(tree.exceptional) == 3
 
 
-def test_a_rank_asks_for_no_more_than_it_depends_on() -> None:
+def test_a_rank_asks_for_no_more_than_it_depends_on():
     # (a, b) is one direction for all values but 0: which of the two is a pivot does not matter.
     tree = staircase(a * x1 + b * x2 + x1 * x2)
     assert conditions(tree) == [
@@ -149,7 +154,7 @@ def test_a_rank_asks_for_no_more_than_it_depends_on() -> None:
     assert str(tree.generic.steps[0].after) == "⟨(a, b)⟩"
 
 
-def test_conditions_are_polynomial_and_real() -> None:
+def test_conditions_are_polynomial_and_real():
     assert conditions(staircase(a * x1**3 - 3 * b * x1 + (a**2 + 1) * x1 * x2)) == [
         "a != b",
         "a = b",
@@ -160,7 +165,7 @@ def test_conditions_are_polynomial_and_real() -> None:
     assert conditions(staircase((a**2 + b**2) * x1)) == ["a != 0 or b != 0", "a = 0, b = 0"]
 
 
-def test_assumptions_of_parameters_are_respected() -> None:
+def test_assumptions_of_parameters_are_respected():
     p, n, k = (
         sp.Symbol("p", positive=True),
         sp.Symbol("n", negative=True),
@@ -176,14 +181,14 @@ def test_assumptions_of_parameters_are_respected() -> None:
     assert values == {p: sp.sqrt(2)}
 
 
-def test_coefficients_may_divide_by_parameters() -> None:
+def test_coefficients_may_divide_by_parameters():
     tree = staircase(x1 / a + x1 * x2)
     assert conditions(tree) == ["a != 0"]
     with pytest.raises(ParameterError, match="not defined at a = 0"):
         tree.at({a: 0})
 
 
-def test_targets_that_are_no_polynomials() -> None:
+def test_targets_that_are_no_polynomials():
     tree = isotropic_leap(sp.sign(x1) + a * sp.Abs(x1) * x2)
     assert [int(leaf.value) for leaf in tree.leaves] == [1, 2, 1]
     for values, _ in tree.sample(2):
@@ -195,14 +200,14 @@ def test_targets_that_are_no_polynomials() -> None:
     assert conditions(staircase(sp.tanh(x1) + a * x1 * x2)) == ["a != 0", "a = 0"]
 
 
-def test_students_restrict_the_degrees_in_every_case() -> None:
+def test_students_restrict_the_degrees_in_every_case():
     tree = staircase(a * x1 + (x1**2 - 1) * x2, student="relu")
     for values, _ in tree.sample(2):
         f = target(a * x1 + (x1**2 - 1) * x2).with_values(values)
         assert facts(tree.at(values)) == facts(staircase(f, student="relu"))
 
 
-def test_cases_print_as_text_latex_html_and_json() -> None:
+def test_cases_print_as_text_latex_html_and_json():
     tree = staircase("x1 + a*x1*x2", parameters="a")
     assert "a = 0   {0} ⊂ ⟨e1⟩, saturates" in str(tree)
     assert r"a \neq 0" in tree.latex()
@@ -213,20 +218,20 @@ def test_cases_print_as_text_latex_html_and_json() -> None:
     assert content["cases"][1]["answer"]["saturates"] is True
 
 
-def test_all_leaps_on_one_page() -> None:
+def test_all_leaps_on_one_page():
     tree = leaps("a*x1 + x1*x2", parameters="a")
     assert [int(leaf.value.leap_index) for leaf in tree.leaves] == [1, 2]
     assert "parameters" in tree.generic.undetermined["generative_leap"]
 
 
-def test_a_constant_target_in_one_case_only() -> None:
+def test_a_constant_target_in_one_case_only():
     tree = leap_index(a * x1)
     with pytest.raises(AssumptionError, match="at a = 0: target 'a\\*x1' is constant"):
         tree.at({a: 0})
     assert tree.at({a: 2}).coefficient == 2
 
 
-def test_inputs_and_parameters_are_told_apart() -> None:
+def test_inputs_and_parameters_are_told_apart():
     y, w = sp.symbols("y w")
     with pytest.raises(ExpressionError, match="holds y: a coordinate or a parameter"):
         target(x1 + y * x1 * x2)
@@ -245,7 +250,7 @@ def test_inputs_and_parameters_are_told_apart() -> None:
         target("a*x1", parameters=3)
 
 
-def test_what_needs_numbers_refuses_parameters() -> None:
+def test_what_needs_numbers_refuses_parameters():
     with pytest.raises(ExpressionError, match="numbers are needed here"):
         gs.generative_leap(x1 + a * x1 * x2)
     with pytest.raises(ExpressionError, match="numbers are needed here"):
@@ -260,7 +265,7 @@ def test_what_needs_numbers_refuses_parameters() -> None:
         staircase(sp.tanh(x1) + a * x1)
 
 
-def test_values_of_parameters_are_checked() -> None:
+def test_values_of_parameters_are_checked():
     p = sp.Symbol("p", positive=True)
     tree = staircase(x1 + a * x1 * x2 + (p - 1) * x2 * x3)
     with pytest.raises(ParameterError, match="values have no p"):
@@ -277,7 +282,7 @@ def test_values_of_parameters_are_checked() -> None:
         target(x1).with_values({a: 1})
 
 
-def test_a_case_outside_a_tree_says_what_it_does_not_know() -> None:
+def test_a_case_outside_a_tree_says_what_it_does_not_know():
     leaf = staircase(x1 + a * x1 * x2 + b * x2 * x3).leaves[0]
     with pytest.raises(UndecidedError, match="whether a - 1 vanishes depends on the parameters"):
         leaf.case.decide([a - 1])
