@@ -858,9 +858,10 @@ def _headline(result: Staircase) -> str:
     samples = "Θ(d)" if result.order == 1 else f"Θ(d^{result.order})"
     orders = "order 1" if result.order == 1 else f"orders <= {result.order}, {result.variant.value}"
     student = "" if result.mask.is_whole else f", student {result.mask}"
+    case = "" if result.target.case is None else f", where {result.target.case.tidied()}"
     return (
         f"staircase of {name_text(result.target.name)}: {orders}, n = {samples} samples "
-        f"a step{student}"
+        f"a step{student}{case}"
     )
 
 

@@ -443,7 +443,8 @@ class Target:
         return self.name
 
     def __repr__(self) -> str:
-        return f"Target({self.name!r}, variables {', '.join(map(str, self.variables))})"
+        named = f", parameters {', '.join(map(str, self.parameters))}" if self.parameters else ""
+        return f"Target({self.name!r}, variables {', '.join(map(str, self.variables))}{named})"
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle f(x) = {sp.latex(self.expr)}$"
