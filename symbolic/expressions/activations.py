@@ -21,7 +21,7 @@ from .exact_numbers import require_evaluated
 from .expression_text import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
 from .functions import relu
 from .parser import Parameters, may_be_an_input, named_symbols, parse_expression
-from .piecewise_polynomials import without_extrema
+from .piecewise_polynomials import by_steps, without_extrema
 from .regularity import Parity, Regularity, analyse, require_square_integrable
 
 z = sp.Symbol("z", real=True)
@@ -319,7 +319,8 @@ def _in_z(
     # Floats print as the decimals that were meant; the expression has to be exact.
     exact = {number: sp.Rational(str(number)) for number in spec.atoms(sp.Float)}
     expr = spec.xreplace({symbols[0]: z, **exact})
-    return without_extrema(expr.replace(sp.Max, _rectified), argument)
+    expr = by_steps(expr.replace(sp.Max, _rectified), (z,))
+    return without_extrema(expr, argument)
 
 
 def _variable(

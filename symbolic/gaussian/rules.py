@@ -33,6 +33,7 @@ from ...errors import AssumptionError
 from ..exact.constant_enclosures import enclosed_sign
 from ..expressions.bivariate_normal import is_far_below
 from ..expressions.functions import HALF, OwenT
+from ..expressions.piecewise_polynomials import by_steps
 from .integrand_kernels import (
     affine_or_quadratic,
     group_by_kernel,
@@ -40,6 +41,7 @@ from .integrand_kernels import (
     reduce_trigonometric,
     split_kernel,
 )
+from .power_rules import has_special_kernels, power_closed_form
 from .step_moments import (
     Matrix,
     Polynomial,
@@ -99,6 +101,7 @@ def read_terms(
     >>> term.polynomial, term.functions
     ({(1, 0): 1, (3, 0): 2}, (Affine(function=erf, shift=0, slopes=(0, 1)),))
     """
+    integrand = by_steps(integrand, variables)
     if integrand.has(sp.Piecewise):
         return None
     pieces = multiplied_out(integrand)
@@ -542,8 +545,11 @@ def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """
     if not integrand.has(z):
         return integrand
+    integrand = by_steps(integrand, (z,))
     if integrand.has(sp.Piecewise):
         return None
+    if has_special_kernels(integrand, z):
+        return power_closed_form(integrand, z)
     terms = multiplied_out(integrand)
     if terms is None:
         return None

@@ -39,7 +39,7 @@ from ..expressions.activations import CATALOGUE, Activation, activation, z
 from ..expressions.expression_text import expression_text
 from ..expressions.functions import sigmoid, softplus
 from ..expressions.parser import parse_expression
-from ..expressions.piecewise_polynomials import without_extrema
+from ..expressions.piecewise_polynomials import by_steps, without_extrema
 from ..expressions.regularity import Parity, analyse, require_square_integrable
 from ..gaussian.enclosures import enclosed_value
 from ..gaussian.expectation import GaussianExpectation, expect
@@ -629,7 +629,7 @@ def _read(
     # Floats print as the decimals that were meant; the expression has to be exact.
     exact = {number: sp.Rational(str(number)) for number in expr.atoms(sp.Float)}
     expr = expr.xreplace({variable: real, **exact})
-    expr = without_extrema(expr, argument)
+    expr = without_extrema(by_steps(expr, (real,)), argument)
     if not expr.is_polynomial(real):
         _require_real_parameters(expr.free_symbols - {real}, argument)
         # Its own refusals name the parameter and the assumption that is missing.

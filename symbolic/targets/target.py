@@ -48,7 +48,7 @@ from ..expressions.parser import (
     parse_expression,
     parse_target,
 )
-from ..expressions.piecewise_polynomials import without_extrema
+from ..expressions.piecewise_polynomials import by_steps, without_extrema
 from ..expressions.regularity import require_square_integrable
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.expansion import HermiteExpansion
@@ -617,7 +617,7 @@ def _with_real_coordinates(
     real = [sp.Symbol(symbol.name, real=True) for symbol in given]
     # A replacement by themselves rebuilds all of a long polynomial.
     expr = spec if given == real else spec.xreplace(dict(zip(given, real, strict=True)))
-    return without_extrema(expr, argument), tuple(real)
+    return without_extrema(by_steps(expr, real), argument), tuple(real)
 
 
 def _coordinates(
