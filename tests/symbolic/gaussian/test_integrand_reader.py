@@ -10,8 +10,11 @@ import sympy as sp
 import giantstep as gs
 from giantstep.errors import UnsupportedExpressionError
 from giantstep.symbolic.expressions.averages import Average
-from giantstep.symbolic.expressions.functions import relu
+from giantstep.symbolic.expressions.bivariate_normal import BivariateNormalCDF
+from giantstep.symbolic.expressions.functions import OwenT, relu
 from giantstep.symbolic.expressions.piecewise_polynomials import by_steps
+from giantstep.symbolic.printing.compiled import compiled
+from giantstep.symbolic.printing.printers import CPrinter, JaxPrinter, JuliaPrinter
 
 z = sp.Symbol("z", real=True)
 u, v = sp.symbols("u v", real=True)
@@ -226,3 +229,43 @@ def test_radial_targets_name_the_route():
     x1, x2 = sp.symbols("x1 x2")
     with pytest.raises(UnsupportedExpressionError, match="a function of the length"):
         gs.target(sp.sqrt(x1**2 + x2**2))
+
+
+LEVELS = [
+    (1.0, 0.5, 0.3), (0.0, 0.0, 0.3), (0.0, 1.0, -0.5), (-1.0, 0.0, 0.5), (1.0, -2.0, 0.5),
+    (1.0, 1.0, 1.0), (1.0, -1.0, -1.0), (2.0, 2.0, 0.999999), (0.0, 0.0, -1.0), (1.0, 2.0, 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+def test_the_bivariate_normal_is_code_in_every_target(levels):
+    h, k, rho = sp.symbols("h k rho", real=True)
+    function = BivariateNormalCDF(h, k, rho)
+    exact = float(BivariateNormalCDF(*map(sp.Rational, map(str, levels))).evalf(20))
+    context = mpmath.mp.clone()
+    for code in (
+        sp.lambdify([h, k, rho], function, "scipy"),
+        *(compiled(function, [h, k, rho], target) for target in ("numpy", "python", context)),
+    ):
+        assert abs(float(code(*levels)) - exact) < 1e-15
+
+
+@pytest.mark.parametrize("printer", [CPrinter, JuliaPrinter, JaxPrinter])
+def test_the_bivariate_normal_prints(printer):
+    h, k, rho = sp.symbols("h k rho", real=True)
+    assert "fn_owen_t" in printer().print(BivariateNormalCDF(h, k, rho))
+
+
+def test_results_with_owens_t_become_functions_of_arrays():
+    rho = sp.Symbol("rho", real=True)
+    closed = gs.dual_activation(sp.Max(-1, sp.Min(1, z)), rho).closed_form
+    for code in (sp.lambdify(rho, closed, "scipy"), compiled(closed, [rho], "numpy")):
+        for value in (-0.5, 0.25):
+            exact = closed.subs(rho, sp.Rational(str(value)))
+            assert abs(code(value) - float(exact)) < 1e-14
+    h, slope = sp.symbols("h a", real=True)
+    assert abs(sp.lambdify([h, slope], OwenT(h, slope), "scipy")(1.0, 0.5) - 0.04306469112) < 1e-10
+
+
+def test_angles_are_arcsines():
+    assert gs.expect(5 * sp.erf(z) ** 2, z) == 10 * sp.asin(sp.Rational(2, 3)) / sp.pi
