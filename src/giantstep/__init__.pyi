@@ -39,6 +39,10 @@ if typing.TYPE_CHECKING:
     from .derivations.kernels.kernel import Kernel as Kernel
     from .derivations.kernels.lower import lower as lower
     from .derivations.kernels.solution import KernelSolution as KernelSolution
+    from .derivations.multi_index.label_leaps import (
+        LabelLeaps as LabelLeaps,
+        label_leaps as label_leaps,
+    )
     from .derivations.multi_index.model import MultiIndex as MultiIndex
     from .derivations.networks import (
         Network as Network,

@@ -139,7 +139,7 @@ def by_steps(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> sp.Expr:
     >>> by_steps(sp.Piecewise((z, z > 0), (z / 10, True)), [z])
     z/10 + 9*relu(z)/10
     >>> by_steps(sp.Piecewise((sp.exp(z), z < 0), (1, True)), [z])
-    exp(z)*Heaviside(-z) + Heaviside(z)
+    (1 - Heaviside(z))*exp(z) + Heaviside(z)
     """
     if not expr.has(sp.Piecewise):
         return expr

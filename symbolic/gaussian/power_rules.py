@@ -65,7 +65,7 @@ def power_closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     --------
     >>> z, a = sp.Symbol("z", real=True), sp.Symbol("a", positive=True)
     >>> power_closed_form(sp.Abs(2 * z) ** a, z)
-    2**a*2**(a/2)*gamma(a/2 + 1/2)/sqrt(pi)
+    2**(3*a/2)*gamma(a/2 + 1/2)/sqrt(pi)
     >>> power_closed_form(1 / (1 + z**2), z)
     sqrt(2)*sqrt(pi)*exp(1/2)*erfc(sqrt(2)/2)/2
     >>> power_closed_form(sp.log(sp.Abs(z)), z)
@@ -109,6 +109,10 @@ def _read(term: sp.Expr, z: sp.Symbol) -> _Product | None:
 def _take(product: _Product, base: sp.Expr, power: sp.Expr, z: sp.Symbol) -> bool:
     """Put a factor where it belongs; tell whether it is of a known kind."""
     whole = bool(power.is_Integer and power > 0)
+    scale, rest = base.as_independent(z, as_Add=False)
+    if scale.is_positive and scale != 1:
+        product.constant *= scale**power
+        base = rest
     if isinstance(base, sp.Heaviside | sp.sign | relu):
         slope = _slope(base.args[0], z)
         sign = 0 if slope is None else 1 if slope.is_positive else -1 if slope.is_negative else 0
@@ -273,7 +277,7 @@ def radial_integrand(
     --------
     >>> u, v, z = sp.symbols("u v z", real=True)
     >>> radial_integrand(u**2 * sp.sqrt(u**2 + v**2), (u, v), (0, 0), sp.eye(2), z)
-    sqrt(2)*sqrt(pi)*Abs(z)**4/4
+    sqrt(2)*sqrt(pi)*z**4/4
     """
     k, variance = len(variables), covariance[0, 0]
     if k < 2 or any(mean) or covariance != variance * sp.eye(k):
