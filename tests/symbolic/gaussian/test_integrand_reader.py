@@ -101,8 +101,8 @@ def by_quadrature(f: sp.Expr) -> mpmath.mpf:
             for one, other in itertools.combinations(leaves, 2):
                 if (one - other).has(z):
                     points |= set(sp.Poly(one - other, z).real_roots())
-        cuts = {p.evalf(DIGITS + 90)._to_mpmath(400) for p in points}
-        cuts = sorted(cuts | {mpmath.mpf(s) for s in (-16, -6, -2, 2, 6, 16)})
+        places = {p.evalf(DIGITS + 90)._to_mpmath(400) for p in points}
+        cuts = sorted(places | {mpmath.mpf(s) for s in (-16, -6, -2, 2, 6, 16)})
         return mpmath.quad(function, cuts)
 
 
