@@ -1115,6 +1115,11 @@ def by_cases(start: Case, compute: Callable[[Case], T], subject: str) -> CaseTre
                 case.where_all_vanish(split.polynomials),
                 case.where_some_do_not(split.polynomials),
             )
+            if case in parts:
+                raise UndecidedError(
+                    f"{subject} is not decided where {case}: whether "
+                    f"{', '.join(map(expression_text, split.polynomials))} vanish"
+                ) from None
             waiting += [part for part in parts if not part.is_empty]
         except (AssumptionError, UndecidedError) as error:
             errors.append(error)

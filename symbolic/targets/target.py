@@ -512,7 +512,14 @@ def target(
         return Target(spec.name, spec.expr.xreplace({_z: x1}), (x1,), named)
     if isinstance(spec, str):
         if variables is None:
-            expr, coordinates = parse_target(spec, parameters=declared, argument=argument)
+            try:
+                expr, coordinates = parse_target(spec, parameters=declared, argument=argument)
+            except ExpressionError as error:
+                if "unknown name" not in str(error) or parameters is False:
+                    raise
+                raise ExpressionError(
+                    f"{error}\n  a parameter has to be named: parameters='a', or --parameter a"
+                ) from None
         else:
             coordinates = tuple(sp.Symbol(x.name, real=True) for x in checked_variables(variables))
             known = {x.name: x for x in (*declared.values(), *coordinates)}
