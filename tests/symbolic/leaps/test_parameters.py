@@ -86,8 +86,9 @@ def check(seed, points):
         tree = staircase(f)
     except AssumptionError:
         return 0
-    for _ in range(points):
-        agrees(tree, f, rational_point(f, source))
+    drawn = [rational_point(f, source) for _ in range(points)]
+    for point in {tuple(point.items()): point for point in drawn}.values():
+        agrees(tree, f, point)
     exceptional = [
         point
         for point, leaf in tree.sample(2, seed=seed)
