@@ -28,7 +28,7 @@ from ..pages import Block, Page, Table
 from ..symbolic.expressions.activations import Activation, activation
 from ..symbolic.hermite.coefficients import hermite_coefficient
 from ..symbolic.printing.compiled import compiled
-from ..symbolic.targets.target import Target, target as read_target
+from ..symbolic.targets.target import Target, closed_target as read_target
 from .activation_functions import elementwise
 from .curve_figure import plot_curve, plot_simulation
 from .curves import Curve

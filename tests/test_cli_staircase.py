@@ -27,6 +27,40 @@ def test_options(run):
     assert code == 0 and "max_steps" in out
 
 
+def test_parameters_make_a_table_of_cases(run):
+    code, out, err = run("staircase", "x1 + a*x1*x2", "--parameter", "a")
+    assert code == 0 and err == ""
+    assert out.strip() == str(staircase("x1 + a*x1*x2", parameters="a")).strip()
+    code, out, _ = run(
+        "staircase",
+        "x1 + b*x1*x2 + a*x3",
+        "--parameter",
+        "a",
+        "--parameter",
+        "b:positive",
+        "--latex",
+    )
+    assert code == 0 and "a = 0" in out and "b" not in out.splitlines()[1] and r"a \neq 0" in out
+    assert "a = 0" in run("leap", "a*x1 + x1*x2", "--parameter", "a")[1]
+    assert "a**2" in run("project", "x1 + a*x1*x2", "--onto", "1,0", "--parameter", "a")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["staircase", "x1 + a*x1*x2"], "--parameter a"),
+        (["staircase", "x1*a", "--parameter", "a:odd"], "declared 'odd'"),
+        (["staircase", "x1*a", "--parameter", "a", "--parameter", "a"], "names 'a' twice"),
+        (["staircase", "x1", "--parameter", "x1"], "x1 is a coordinate"),
+        (["leap", "a*x1", "--parameter", "a", "--direction", "1"], "without parameters"),
+        (["project", "x1", "--regimes", "--parameter", "a"], "--regimes needs numbers"),
+    ],
+)
+def test_bad_parameters(run, arguments, message):
+    code, out, err = run(*arguments)
+    assert code != 0 and out == "" and message in err
+
+
 def test_readout_that_starts_with_a_minus(run):
     code, out, _ = run("staircase", "x1 + x1*x2", "--readout=-1, 1/2, sqrt(2)")
     assert code == 0 and "3 clusters" in out

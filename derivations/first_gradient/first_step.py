@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from ...errors import ParameterError
 from ...numeric.arguments import nonnegative_number, positive_number
 from ...pages import Typeset
 from ...symbolic.expressions.activations import Activation, activation
@@ -94,6 +95,12 @@ class FirstStep(Typeset):
             alpha0: sp.oo if alpha == math.inf else sp.Float(positive_number("alpha", alpha), 17),
             noise: sp.Float(nonnegative_number("noise_variance", noise_variance), 17),
         }
+        named = dict.fromkeys((*self.student.parameters, *self.target.parameters))
+        if named:
+            raise ParameterError(
+                f"the limits hold {', '.join(map(str, named))}; give values to the parameters, or "
+                "take the expressions"
+            )
         return {name: float(e.subs(rule).evalf(17)) for name, e in self._limits().items()}
 
     def _limits(self) -> Mapping[str, sp.Expr]:
@@ -151,7 +158,7 @@ def first_step(
     >>> {name: round(value, 4) for name, value in step.values(alpha=4).items()}
     {'spike': 0.8618, 'bulk': 0.3298, 'output': 0.479, 'alignment': 0.5714}
     """
-    sigma = activation(student, argument="student")
+    sigma = activation(student, parameters=True, argument="student")
     f = read_target(target)
     mu1, mu2 = (hermite_coefficient(sigma, k) for k in (1, 2))
     linear = f.contract(1, [sp.S.Zero] * f.dimension, leave=1)

@@ -35,7 +35,7 @@ from ...symbolic.hermite.coefficients import hermite_coefficient, slope_variance
 from ...symbolic.leaps.leap_index import leap_index
 from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.stein import DIMENSION, SAMPLES, gradient_expansion
-from ...symbolic.targets.target import Target, target as read_target
+from ...symbolic.targets.target import Target, closed_target as read_target
 from ..formulas import latex
 from ..symbols import noise
 

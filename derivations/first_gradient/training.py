@@ -33,7 +33,7 @@ from ...numeric.networks.run import Networks, simulate
 from ...pages import Block, Table
 from ...result import Result, quantity
 from ...symbolic.expressions.activations import Activation, activation
-from ...symbolic.targets.target import Target, target as read_target
+from ...symbolic.targets.target import Target, closed_target as read_target
 from .network_functions import network_functions
 from .sample_complexity import sample_complexity
 

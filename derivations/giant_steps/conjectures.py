@@ -83,7 +83,7 @@ from ...symbolic.leaps.staircase import staircase
 from ...symbolic.targets.projections import residual_norms
 from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.subspaces import Subspace
-from ...symbolic.targets.target import Target, target as read_target
+from ...symbolic.targets.target import Target, closed_target as read_target
 from ..claims import Finding
 from ..first_gradient.network_functions import network_functions
 from .learned_directions import GiantStepsResult, take_giant_steps

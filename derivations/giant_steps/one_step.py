@@ -34,7 +34,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import sympy as sp
 
@@ -48,7 +48,6 @@ from ...symbolic.expressions.parser import parse_expression
 from ...symbolic.expressions.regularity import Parity, require_square_integrable
 from ...symbolic.expressions.standing import Standing
 from ...symbolic.gaussian.expectation import expect
-from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.heat_flow import gaussian_moment
 from ...symbolic.leaps.leap_index import leap_index
 from ...symbolic.targets.activation_mask import DegreeMask, activation_mask
@@ -706,6 +705,10 @@ def giant_step(
         raise ParameterError(f"biases must be True or False, got {biases!r}")
     require_square_integrable(sigma.derivative, variable, argument="the derivative of student")
     mask = activation_mask(sigma, biases)
+    if f.has_open_parameters:
+        options: dict[str, Any] = {"noise_variance": noise_variance, "biases": biases}
+        tree = f.by_cases(lambda g: giant_step(g, sigma, **options), "giant step")
+        return cast(GiantStep, tree)
     leap = int(leap_index(f))
     if leap == 0:
         raise AssumptionError(f"target {f.name!r} is constant: there is nothing to learn")
@@ -761,9 +764,8 @@ def _with_bias(sigma: Activation) -> Activation:
 
 
 def _vanishes(f: Target, k: int) -> bool:
-    return all(
-        is_exactly_zero(c, f"the coefficient of He_{alpha} in target {f.name!r}")
-        for alpha, c in f.he_coefficients(k).items()
+    return f.vanish(
+        list(f.he_coefficients(k).values()), f"a coefficient of degree {k} in target {f.name!r}"
     )
 
 

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import positive_number, whole_number
-from ...symbolic.targets.target import Target, target as read_target
+from ...symbolic.targets.target import Target, closed_target as read_target
 
 Array = NDArray[np.float64]
 

@@ -48,7 +48,7 @@ from ...symbolic.targets.projections import (
 from ...symbolic.targets.ridge_terms import ridge_terms
 from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.subspaces import Subspace
-from ...symbolic.targets.target import Target, target as read_target
+from ...symbolic.targets.target import Target, closed_target as read_target
 
 _DANDI = "Dandi et al., arXiv 2305.18270"
 _RANDOM_FEATURES = "Mei, Misiakiewicz, Montanari, Appl. Comput. Harmon. Anal. 59 (2022)"

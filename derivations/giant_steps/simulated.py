@@ -47,7 +47,7 @@ from ...symbolic.leaps.staircase import Staircase, staircase
 from ...symbolic.targets.projections import number_text, residual_norms
 from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.subspaces import Subspace
-from ...symbolic.targets.target import Target, target as read_target
+from ...symbolic.targets.target import Target, closed_target as read_target
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_text, styled
 from ..first_gradient.network_functions import network_functions
 from .learned_directions import (

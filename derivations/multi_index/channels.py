@@ -23,7 +23,7 @@ from ...symbolic.expressions.functions import relu, sigmoid
 from ...symbolic.expressions.parser import parse_expression
 from ...symbolic.expressions.regularity import Parity, analyse
 from ...symbolic.gaussian.expectation import GaussianExpectation
-from ...symbolic.targets.target import target as read_target
+from ...symbolic.targets.target import closed_target as read_target
 from . import physics
 from .physics import Window, label
 

@@ -13,7 +13,7 @@ from ...result import Result, quantity
 from ...symbolic.leaps.generative_leap import GenerativeLeap, generative_leap
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.targets.subspaces import Subspace, vector_text
-from ...symbolic.targets.target import target as read_target
+from ...symbolic.targets.target import closed_target as read_target
 from .channels import read_channel
 from .thresholds import EASY, HARD, TRIVIAL, weak_recovery
 

@@ -37,7 +37,7 @@ from ...symbolic.expressions.regularity import require_square_integrable
 from ...symbolic.gaussian.hermite_polynomials import hermite_polynomial
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.printing.compiled import compiled
-from ...symbolic.targets.target import Target, target as read_target
+from ...symbolic.targets.target import Target, closed_target as read_target
 from ..derived import derived
 from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
 from ..json_text import SavedModel

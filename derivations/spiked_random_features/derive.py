@@ -18,7 +18,7 @@ from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...runtime.generated import PreciseKernel
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.gaussian.expectation import GaussianExpectation
-from ...symbolic.hermite.coefficients import information_exponent
+from ...symbolic.leaps.leap_index import information_exponent
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
 from ...symbolic.lowering.solver import solver_source

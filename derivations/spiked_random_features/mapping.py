@@ -39,14 +39,14 @@ from ...errors import AssumptionError
 from ...symbolic.expressions.activations import Activation, z as variable
 from ...symbolic.expressions.regularity import Parity
 from ...symbolic.gaussian.expectation import expect
+from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.coefficients import (
     correlation_square,
     hermite_coefficient,
-    information_exponent,
-    is_exactly_zero,
     residual_variance,
     slope_variance,
 )
+from ...symbolic.leaps.leap_index import information_exponent
 from ..symbols import alpha0, noise
 
 step_size = sp.Symbol("s", nonnegative=True)

@@ -40,6 +40,10 @@ if typing.TYPE_CHECKING:
     from .derivations.kernels.kernel import Kernel as Kernel
     from .derivations.kernels.lower import lower as lower
     from .derivations.kernels.solution import KernelSolution as KernelSolution
+    from .derivations.multi_index.label_leaps import (
+        LabelLeaps as LabelLeaps,
+        label_leaps as label_leaps,
+    )
     from .derivations.multi_index.model import MultiIndex as MultiIndex
     from .derivations.networks import (
         Network as Network,
@@ -96,7 +100,6 @@ if typing.TYPE_CHECKING:
         HermiteCoefficients as HermiteCoefficients,
         hermite_coefficient as hermite_coefficient,
         hermite_coefficients as hermite_coefficients,
-        information_exponent as information_exponent,
     )
     from .symbolic.hermite.dual_activation import dual_activation as dual_activation
     from .symbolic.hermite.equivalence import conditional_equivalence as conditional_equivalence
@@ -105,6 +108,7 @@ if typing.TYPE_CHECKING:
     from .symbolic.leaps.isotropic_leap import isotropic_leap as isotropic_leap
     from .symbolic.leaps.leap_index import (
         coordinate_leap as coordinate_leap,
+        information_exponent as information_exponent,
         leap_index as leap_index,
     )
     from .symbolic.leaps.leap_report import (
@@ -118,6 +122,10 @@ if typing.TYPE_CHECKING:
     from .symbolic.systems.equations import FreeEnergy as FreeEnergy
     from .symbolic.systems.replica_stability import SingleSite as SingleSite
     from .symbolic.systems.saddle_point import SaddlePointSystem as SaddlePointSystem
+    from .symbolic.targets.cases import (
+        Case as Case,
+        CaseTree as CaseTree,
+    )
     from .symbolic.targets.projections import (
         Projection as Projection,
         project as project,

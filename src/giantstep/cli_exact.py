@@ -187,7 +187,7 @@ def hermite(arguments: argparse.Namespace) -> int:
 
 def _information_exponent(text: str) -> int:
     from .symbolic.expressions.activations import activation
-    from .symbolic.hermite.coefficients import information_exponent
+    from .symbolic.leaps.leap_index import information_exponent
 
     return information_exponent(activation(text))
 

@@ -55,6 +55,7 @@ def add_leap(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.set_defaults(run=leap)
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
+    _add_parameter(parser)
     parser.add_argument(
         "--direction",
         metavar="U",
@@ -70,12 +71,16 @@ def leap(arguments: argparse.Namespace) -> int:
     from .symbolic.targets.target import target
 
     out = _checked_out(arguments.out)
-    f = target(arguments.target)
+    f = target(arguments.target, parameters=_parameters(arguments.parameter))
     direction = None if arguments.direction is None else _direction(arguments.direction)
     if direction is not None and len(direction) != f.dimension:
         raise ParameterError(
             f"--direction needs {f.dimension} components, one for each coordinate of the target, "
             f"got {len(direction)}"
+        )
+    if direction is not None and f.parameters:
+        raise ParameterError(
+            "--direction needs a target without parameters; leave one of the two out"
         )
     result = leaps(f)
     # All is computed before anything is printed: an error leaves the output empty.
@@ -131,6 +136,7 @@ examples:
   giantstep staircase "x1 + He(2, x1)*x2" --student relu
   giantstep staircase "x1 + x1*x2 + He(3, x1)*x3" --readout 1,-1
   giantstep staircase "sign(x1) + abs(x1)*x2" --out staircase.html
+  giantstep staircase "x1 + a*x1*x2 + b*x2*x3" --parameter a --parameter b:positive
 """
 
 
@@ -138,6 +144,7 @@ def add_staircase(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.set_defaults(run=staircase)
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
+    _add_parameter(parser)
     parser.add_argument(
         "--order",
         type=whole("--order", 1, 2),
@@ -172,9 +179,11 @@ def staircase(arguments: argparse.Namespace) -> int:
     from .symbolic.leaps.staircase import staircase
 
     out = _checked_out(arguments.out)
+    parameters = _parameters(arguments.parameter)
     result = staircase(
         arguments.target,
         arguments.order,
+        parameters=parameters,
         variant=arguments.variant,
         student=arguments.student,
         biases=arguments.biases,
@@ -184,11 +193,32 @@ def staircase(arguments: argparse.Namespace) -> int:
     # All is computed before anything is printed: an error leaves the output empty.
     latex = f"\n{result.latex()}" if arguments.latex else ""
     if out is not None:
-        _write(out, f"staircase of {result.target}", result, result._repr_html_())
+        _write(out, f"staircase of {arguments.target}", result, result._repr_html_())
     print(f"{result}{latex}")
     if out is not None:
         print(f"Wrote {out}")
     return 0
+
+
+def _add_parameter(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--parameter",
+        action="append",
+        metavar="NAME[:KIND]",
+        help="a symbol of the target that is a parameter, such as a or a:positive; the answer is "
+        "then a table of cases [none]",
+    )
+
+
+def _parameters(given: Sequence[str] | None) -> dict[str, str]:
+    """Return the kinds of the parameters by their names."""
+    result = {}
+    for text in given or ():
+        name, colon, kind = text.partition(":")
+        if name.strip() in result:
+            raise ParameterError(f"--parameter names {name.strip()!r} twice; once is enough")
+        result[name.strip()] = kind if colon else "real"
+    return result
 
 
 def _numbers(text: str) -> Sequence[sp.Expr]:
@@ -224,6 +254,7 @@ def add_project(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.set_defaults(run=project)
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
+    _add_parameter(parser)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--onto", metavar="ROWS", help='rows that span U, such as "1,0;0,1"')
     which.add_argument(
@@ -277,7 +308,7 @@ def _projection(arguments: argparse.Namespace) -> Projection:
             raise ParameterError(
                 f"--{name} belongs to --regimes; leave it out, or leave out --onto"
             )
-    f = target(arguments.target)
+    f = target(arguments.target, parameters=_parameters(arguments.parameter))
     rows = [] if arguments.onto.strip() == "0" else _rows(arguments.onto, "--onto", f.dimension)
     return project(f, rows, arguments.degree or 0)
 
@@ -285,6 +316,8 @@ def _projection(arguments: argparse.Namespace) -> Projection:
 def _table(arguments: argparse.Namespace) -> RegimeTable:
     from .derivations.giant_steps.regimes import FIVE_REGIMES, regimes
 
+    if arguments.parameter:
+        raise ParameterError("--parameter belongs to --onto; --regimes needs numbers")
     if arguments.degree is not None:
         raise ParameterError("--degree belongs to --onto; in --regimes k1 and k2 give the degree")
     pairs: Any = FIVE_REGIMES

@@ -17,6 +17,7 @@ integers, squares show in the exponents.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -374,6 +375,48 @@ def exact_field(
     if all(isinstance(number, sp.Rational) for number in expressions):
         return sp.QQ, [sp.QQ(number.p, number.q) for number in expressions]
     return _Field(expressions, {name: number for number, name in names.items()}).build()
+
+
+def formal_field(
+    numbers: Iterable[sp.Expr], *, names: Iterable[sp.Expr] = ()
+) -> tuple[Any, list[Any]]:
+    """Return a domain that holds all the numbers, and its elements.
+
+    Parameters
+    ----------
+    numbers : iterable of Expr
+        Exact finite real numbers; what :func:`.exact.fields.exact_field` does not know becomes a
+        generator.
+    names : iterable of Expr
+        Those of the numbers that become generators as they are.
+
+    Examples
+    --------
+    >>> formal_field([3 * sp.erf(1), sp.Rational(1, 2)])
+    (QQ(erf(1)), [3*(erf(1)), 1/2])
+    """
+    listed = list(numbers)
+    formal = dict.fromkeys(names)
+    formal |= dict.fromkeys(
+        part for number in listed if number not in formal for part in _unknown_parts(number)
+    )
+    return exact_field(listed, formal=list(formal))
+
+
+@functools.lru_cache(maxsize=1024)
+def _unknown_parts(number: sp.Expr) -> tuple[sp.Expr, ...]:
+    """Return the parts of a number that no exact field holds."""
+    if number.is_Rational:
+        return ()
+    if number.is_Add or number.is_Mul:
+        return tuple(part for operand in number.args for part in _unknown_parts(operand))
+    if number.is_Pow and number.exp.is_Integer:
+        return _unknown_parts(number.base)
+    try:
+        exact_field([number])
+    except UnsupportedExpressionError:
+        return (number,)
+    return ()
 
 
 def independence_is_proved(domain: Any) -> bool:

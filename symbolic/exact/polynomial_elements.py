@@ -26,7 +26,9 @@ _MOST_TERMS = 100_000
 _MOST_PRODUCTS = 5_000_000
 
 
-def polynomial_element(expression: sp.Expr, variables: Sequence[sp.Symbol]) -> PolyElement:
+def polynomial_element(
+    expression: sp.Expr, variables: Sequence[sp.Symbol], parameters: Sequence[sp.Symbol] = ()
+) -> PolyElement:
     """Return a polynomial expression as a ring element over the smallest field of its numbers.
 
     Parameters
@@ -35,6 +37,8 @@ def polynomial_element(expression: sp.Expr, variables: Sequence[sp.Symbol]) -> P
         Polynomial in `variables` with exact real coefficients; need not be multiplied out.
     variables : sequence of Symbol
         The variables of the ring, in this order.
+    parameters : sequence of Symbol
+        Symbols that coefficients are rational functions of; in the field they are generators.
 
     Raises
     ------
@@ -59,11 +63,11 @@ def polynomial_element(expression: sp.Expr, variables: Sequence[sp.Symbol]) -> P
         element.update(terms)
         return element
     expression = require_exact(expression, "expression")
-    check_symbols(expression, checked)
+    check_symbols(expression, (*checked, *parameters))
     numbers: dict[sp.Expr, None] = {}
     if not _collect(expression, positions, numbers):
         numbers[expression] = None
-    domain, elements = exact_field(numbers)
+    domain, elements = exact_field(numbers, formal=parameters)
     ring = PolyRing(checked, domain, lex)
     return _Builder(ring, positions, dict(zip(numbers, elements, strict=True))).build(expression)
 
@@ -178,7 +182,7 @@ def _collect(
             return False
         numbers.update(dict.fromkeys(constant))
         return True
-    if not node.free_symbols:
+    if not node.free_symbols & positions.keys():
         return False
     if not (node.is_Pow and node.exp.is_Integer and node.exp.p >= 0):
         raise UnsupportedExpressionError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -20,8 +20,8 @@ from ...pages import shorten
 from .exact_numbers import require_evaluated
 from .expression_text import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
 from .functions import relu
-from .parser import parse_expression
-from .piecewise_polynomials import without_extrema
+from .parser import Parameters, may_be_an_input, named_symbols, parse_expression
+from .piecewise_polynomials import by_steps, without_extrema
 from .regularity import Parity, Regularity, analyse, require_square_integrable
 
 z = sp.Symbol("z", real=True)
@@ -57,6 +57,11 @@ class Activation:
 
     name: str = field(compare=False)
     expr: sp.Expr
+
+    @property
+    def parameters(self) -> tuple[sp.Symbol, ...]:
+        """The other symbols of the expression, which stand for real numbers."""
+        return tuple(sorted(self.expr.free_symbols - {z}, key=str))
 
     @property
     def regularity(self) -> Regularity:
@@ -202,7 +207,12 @@ def _words() -> set[str]:
     return {*CONSTANTS, *FUNCTIONS, *PARTIAL_FUNCTIONS, *FUNCTIONS_OF_SEVERAL, "He"}
 
 
-def activation(spec: str | sp.Expr | Activation, *, argument: str = "activation") -> Activation:
+def activation(
+    spec: str | sp.Expr | Activation,
+    *,
+    parameters: Parameters = False,
+    argument: str = "activation",
+) -> Activation:
     r"""Return the activation that a name, a text or an expression stands for.
 
     Parameters
@@ -211,7 +221,10 @@ def activation(spec: str | sp.Expr | Activation, *, argument: str = "activation"
         A name of the `CATALOGUE`, the text of an expression in z (see
         :func:`.parser.parse_expression`), or a SymPy expression with exactly one free symbol, of
         any name; it is replaced by the real symbol `z`, and floating-point numbers by the decimal
-        numbers they print as.
+        numbers they print as. Beside parameters the variable has to be z.
+    parameters : bool, str, sequence or mapping
+        Symbols that stand for real numbers: True for all but z in an expression, names or symbols,
+        which a text may hold only if they are named, or kinds by name. None by default.
     argument : str
         How the user knows the activation; error messages begin with it or name it.
 
@@ -239,16 +252,21 @@ def activation(spec: str | sp.Expr | Activation, *, argument: str = "activation"
     Activation('He(3, z)/6': z**3/6 - z/2)
     >>> activation(sp.tanh(sp.Symbol("t")))
     Activation('tanh': tanh(z))
+    >>> activation("tanh(z) + a*z", parameters={"a": "positive"}).parameters
+    (a,)
     """
     if isinstance(spec, Activation):
+        if spec.parameters and parameters is False:
+            raise _without_values(spec.expr, spec.parameters, argument)
         return spec
+    named = named_symbols(parameters)
     if isinstance(spec, str):
         name = spec.strip()
         if name in CATALOGUE:
             return CATALOGUE[name]
-        expr = _read(name, argument)
+        expr = _read(name, named, argument)
     elif isinstance(spec, sp.Expr):
-        expr = _in_z(spec, argument)
+        expr = _in_z(spec, parameters, named, argument)
         name = str(expr)
     else:
         raise ParameterError(
@@ -270,7 +288,7 @@ def activation(spec: str | sp.Expr | Activation, *, argument: str = "activation"
     return Activation(name, expr)
 
 
-def _read(text: str, argument: str) -> sp.Expr:
+def _read(text: str, parameters: Mapping[str, sp.Symbol], argument: str) -> sp.Expr:
     is_name = _NAME.fullmatch(text) and text != "z" and not _HERMITE_NAME.fullmatch(text)
     if is_name and text not in FUNCTIONS:
         close = difflib.get_close_matches(text, CATALOGUE, n=1)
@@ -282,12 +300,16 @@ def _read(text: str, argument: str) -> sp.Expr:
         )
     if text in FUNCTIONS:
         text = f"{text}(z)"
-    return parse_expression(text, [z], argument=argument)
+    return parse_expression(text, [*parameters.values(), z], argument=argument)
 
 
-def _in_z(spec: sp.Expr, argument: str) -> sp.Expr:
+def _in_z(
+    spec: sp.Expr, parameters: Parameters, named: Mapping[str, sp.Symbol], argument: str
+) -> sp.Expr:
     require_evaluated(spec, argument)
-    symbols = sorted(spec.free_symbols, key=str)
+    symbols = sorted(spec.free_symbols - set(named.values()), key=str)
+    if parameters is not False and len(symbols) > 1:
+        symbols = _variable(spec, symbols, parameters, argument)
     if len(symbols) != 1:
         names = ", ".join(map(str, symbols)) or "none"
         raise ExpressionError(
@@ -297,7 +319,34 @@ def _in_z(spec: sp.Expr, argument: str) -> sp.Expr:
     # Floats print as the decimals that were meant; the expression has to be exact.
     exact = {number: sp.Rational(str(number)) for number in spec.atoms(sp.Float)}
     expr = spec.xreplace({symbols[0]: z, **exact})
-    return without_extrema(expr.replace(sp.Max, _rectified), argument)
+    expr = by_steps(expr.replace(sp.Max, _rectified), (z,))
+    return without_extrema(expr, argument)
+
+
+def _variable(
+    spec: sp.Expr, symbols: Sequence[sp.Symbol], parameters: Parameters, argument: str
+) -> list[sp.Symbol]:
+    """Return the symbol z of an expression with parameters; refuse what may be either."""
+    variables = [symbol for symbol in symbols if symbol.name == z.name]
+    others = [symbol for symbol in symbols if symbol not in variables]
+    names = [x.name for x in others if may_be_an_input(x) or parameters is not True]
+    if len(variables) == 1 and not names:
+        return variables
+    asked = ", ".join(names or map(str, symbols))
+    raise ExpressionError(
+        f"{argument} {shorten(str(spec))} holds {asked}: the variable or a parameter?\n"
+        "  the variable is z; say which symbols are parameters, as "
+        f"parameters=[{', '.join(map(str, others))}]"
+    )
+
+
+def _without_values(
+    expr: sp.Expr, parameters: Sequence[sp.Symbol], argument: str
+) -> ExpressionError:
+    return ExpressionError(
+        f"{argument} {shorten(str(expr))} holds {', '.join(map(str, parameters))}: numbers are "
+        "needed here, not parameters; substitute numbers for them"
+    )
 
 
 def _rectified(*operands: sp.Expr) -> sp.Expr:

@@ -309,6 +309,10 @@ class OwenT(_NumericFunction):
     _precise = precise_functions.fn_owen_t
     _latex_text = "T"
 
+    def _numpycode(self, printer: Any) -> str:
+        called = printer._module_format("scipy.special.owens_t")
+        return f"{called}({', '.join(map(printer._print, self.args))})"
+
     @classmethod
     def eval(cls, h: sp.Expr, a: sp.Expr) -> sp.Expr | None:
         if h is sp.nan or a is sp.nan:

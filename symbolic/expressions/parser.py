@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import sympy as sp
 
@@ -28,7 +29,11 @@ __all__ = [
     "MAX_LENGTH",
     "MAX_ORDER",
     "MAX_VARIABLES",
+    "Parameters",
+    "declared_kind",
     "declared_symbols",
+    "may_be_an_input",
+    "named_symbols",
     "parse_expression",
     "parse_target",
 ]
@@ -41,6 +46,8 @@ _COORDINATE = re.compile(r"x([1-9][0-9]*)")
 _SINGLE = ("x", "z")
 _INDEXED = re.compile(r"(?<![A-Za-z0-9_])[xz]_(?:[0-9]|\{[0-9])")
 _WORD = re.compile(r"[A-Za-z]{2}")
+# Beside the inputs that are named x1, x2, ... or z, these could be meant as inputs, too.
+_MAYBE_INPUT = re.compile(r"[u-z]_?[0-9]*")
 _KINDS = ("real", "positive", "nonnegative", "negative", "nonpositive", "nonzero", "integer")
 
 
@@ -101,7 +108,9 @@ def parse_expression(
     return ExpressionReader(text, variables, argument).read()
 
 
-def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
+def parse_target(
+    text: str, *, parameters: Mapping[str, sp.Symbol] | None = None, argument: str = "target"
+) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
     r"""Read a text in the coordinates x1, x2, ... as a target.
 
     Parameters
@@ -109,6 +118,8 @@ def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple
     text : str
         An expression as for :func:`parse_expression`; with a backslash in it, or with x_1 and no
         words, LaTeX as for :func:`.latex_text.parse_latex`.
+    parameters : mapping of str to Symbol, optional
+        What may occur besides coordinates; none of their names may be that of a coordinate.
     argument : str
         How the caller's user knows this text.
 
@@ -132,6 +143,13 @@ def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple
     >>> parse_target("relu(z)"), parse_target(r"\operatorname{erf}\left(x_{1}\right)")
     ((relu(x1), (x1,)), (erf(x1), (x1,)))
     """
+    named = dict(parameters or {})
+    for name in named:
+        if _COORDINATE.fullmatch(name):
+            raise ExpressionError(
+                f"{argument} {shorten(str(text))!r}: {name} is a coordinate, not a parameter; "
+                "rename the parameter"
+            )
     is_latex = isinstance(text, str) and _is_latex(text)
     read = parse_latex if is_latex else parse_expression
     if not isinstance(text, str) or len(text) > (MAX_LATEX_LENGTH if is_latex else MAX_LENGTH):
@@ -144,7 +162,7 @@ def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple
             f"cannot read {argument} {shorten(text)!r}: x{highest} is out of range; "
             f"use coordinates x1 to x{MAX_VARIABLES}"
         )
-    single = [name for name in _SINGLE if name in names]
+    single = [name for name in _SINGLE if name in names and name not in named]
     if not highest and len(single) == 1:
         x1 = sp.Symbol("x1", real=True)
         variables, known = (x1,), {single[0]: x1}
@@ -152,8 +170,9 @@ def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple
         # Without a coordinate in the text, He3 and what messages propose are functions of x1.
         variables = tuple(sp.Symbol(f"x{i}", real=True) for i in range(1, max(highest, 1) + 1))
         known = {x.name: x for x in variables}
-    expr = read(text, known, argument=argument)
-    return expr, variables if highest or expr.free_symbols else ()
+    expr = read(text, {**named, **known}, argument=argument)
+    depends = highest or expr.free_symbols - set(named.values())
+    return expr, variables if depends else ()
 
 
 def _is_latex(text: str) -> bool:
@@ -161,6 +180,77 @@ def _is_latex(text: str) -> bool:
     if "\\" in text:
         return True
     return bool(_INDEXED.search(text) and not _WORD.search(text)) and "**" not in text
+
+
+Parameters: TypeAlias = bool | str | Sequence[sp.Symbol | str] | Mapping[str, str]
+"""Which symbols are parameters: any, none, names, symbols, or names with kinds."""
+
+
+def may_be_an_input(symbol: sp.Symbol) -> bool:
+    """Whether a symbol that is not named as inputs are could be meant as one.
+
+    Examples
+    --------
+    >>> [may_be_an_input(x) for x in sp.symbols("y u_1 a tau")]
+    [True, True, False, False]
+    """
+    return _MAYBE_INPUT.fullmatch(symbol.name) is not None
+
+
+def named_symbols(parameters: Parameters) -> dict[str, sp.Symbol]:
+    """Return the parameters that are named, by their names.
+
+    Parameters
+    ----------
+    parameters : bool, str, sequence or mapping
+        Names as "a b", names and symbols as [a, "b"], or kinds by name, as for
+        :func:`declared_symbols`. True and False name none.
+
+    Raises
+    ------
+    ParameterError
+        If they are anything else.
+
+    Examples
+    --------
+    >>> named_symbols("a, b"), named_symbols({"a": "positive"})["a"].is_positive
+    ({'a': a, 'b': b}, True)
+    """
+    if isinstance(parameters, bool):
+        return {}
+    if isinstance(parameters, str):
+        parameters = parameters.replace(",", " ").split()
+    if isinstance(parameters, Mapping):
+        return declared_symbols(parameters)
+    if not isinstance(parameters, Sequence) or not all(
+        isinstance(x, sp.Symbol | str) for x in parameters
+    ):
+        raise ParameterError(
+            "parameters must be names such as 'a b', symbols, or a mapping from names to kinds, "
+            f"got {shorten(repr(parameters))}"
+        )
+    texts = {x: "real" for x in parameters if isinstance(x, str)}
+    symbols = {x.name: x for x in parameters if isinstance(x, sp.Symbol)}
+    return {**declared_symbols(texts), **symbols}
+
+
+def declared_kind(parameter: sp.Symbol) -> str:
+    """Return the words that :func:`declared_symbols` makes a symbol of the same kind of.
+
+    Examples
+    --------
+    >>> declared_kind(sp.Symbol("n", integer=True, positive=True)), declared_kind(sp.Symbol("a"))
+    ('integer, positive', 'real')
+    """
+    words = [word for word in ("integer", "positive", "negative") if _is(parameter, word)]
+    if not {"positive", "negative"} & {*words}:
+        others = ("nonnegative", "nonpositive", "nonzero")
+        words += [word for word in others if _is(parameter, word)]
+    return ", ".join(words) or "real"
+
+
+def _is(symbol: sp.Symbol, word: str) -> bool:
+    return getattr(symbol, f"is_{word}") is True
 
 
 def declared_symbols(kinds: Mapping[str, str]) -> dict[str, sp.Symbol]:

@@ -118,6 +118,127 @@ def without_extrema(expr: sp.Expr, argument: str = "the expression") -> sp.Expr:
     return expr.rewrite(sp.Abs) if expr.has(sp.Max, sp.Min) else expr
 
 
+def by_steps(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> sp.Expr:
+    """Write each Piecewise by steps; by relu where it is continuous and polynomial in one form.
+
+    Parameters
+    ----------
+    expr : Expr
+    variables : sequence of Symbol
+        A Piecewise with a condition that does not hold one of them stays as it is, and so does one
+        with conditions other than comparisons by <, <=, > or >=.
+
+    Returns
+    -------
+    Expr
+        Equal wherever no two sides of a comparison are equal.
+
+    Examples
+    --------
+    >>> z = sp.Symbol("z", real=True)
+    >>> by_steps(sp.Piecewise((z, z > 0), (z / 10, True)), [z])
+    z/10 + 9*relu(z)/10
+    >>> by_steps(sp.Piecewise((sp.exp(z), z < 0), (1, True)), [z])
+    (1 - Heaviside(z))*exp(z) + Heaviside(z)
+    """
+    if not expr.has(sp.Piecewise):
+        return expr
+
+    def written(*cases: Any) -> sp.Expr:
+        try:
+            return _stepped(cases, variables)
+        except NotPiecewise:
+            return sp.Piecewise(*cases)
+
+    return expr.replace(sp.Piecewise, written)
+
+
+def _stepped(cases: Iterable[Any], variables: Sequence[sp.Symbol]) -> sp.Expr:
+    left: sp.Expr = sp.S.One
+    total = []
+    for value, condition in cases:
+        inside = _indicator(condition, variables)
+        total.append((value, _merged(left * inside)))
+        left = left * (1 - inside)
+    if _merged(left) != 0:
+        raise NotPiecewise("it is not defined everywhere")
+    result = sp.Add(*(value * weight for value, weight in total))
+    return _flat(result, True) or result
+
+
+def _merged(weight: sp.Expr) -> sp.Expr:
+    """Return a product of steps of one form as a sum of steps."""
+    if not weight.has(sp.Heaviside):
+        return weight
+    result = _flat(weight, True)
+    return sp.expand(weight) if result is None else sp.expand(result)
+
+
+def _indicator(condition: Any, variables: Sequence[sp.Symbol]) -> sp.Expr:
+    if condition in (True, False):
+        return sp.Integer(bool(condition))
+    if isinstance(condition, sp.And):
+        return sp.Mul(*(_indicator(part, variables) for part in condition.args))
+    if isinstance(condition, sp.Or):
+        return 1 - sp.Mul(*(1 - _indicator(part, variables) for part in condition.args))
+    if isinstance(condition, sp.Not):
+        return 1 - _indicator(condition.args[0], variables)
+    if isinstance(condition, sp.Gt | sp.Ge | sp.Lt | sp.Le):
+        difference = sp.expand(condition.gts - condition.lts)
+        if difference.has(*variables) and not difference.has(*KINKED, sp.Piecewise):
+            return sp.Heaviside(difference, HALF)
+    raise NotPiecewise
+
+
+_MOST_FORMS = 4
+
+
+def in_every_order(expr: sp.Expr) -> sp.Expr:
+    """Write maxima and minima of three or four forms as sums over the orders of these.
+
+    Those of one form are left to :func:`flattened`, those of two to :func:`without_extrema`.
+
+    Examples
+    --------
+    >>> u, v = sp.symbols("u v", real=True)
+    >>> in_every_order(sp.Max(u, v, 0)).subs({u: 2, v: 3}), in_every_order(sp.Max(u, v))
+    (3, Max(u, v))
+    """
+
+    def several(node: sp.Expr) -> bool:
+        return isinstance(node, sp.Max | sp.Min) and 2 < len(_leaves(node)) <= _MOST_FORMS
+
+    def summed(node: sp.Expr) -> sp.Expr:
+        leaves = sorted(_leaves(node), key=sp.default_sort_key)
+        if any(leaf.has(*KINKED) for leaf in leaves):
+            return node
+        total = []
+        for order in itertools.permutations(leaves):
+            rank = {leaf: sp.Integer(i) for i, leaf in enumerate(order)}
+            chosen = order[int(_ranked(node, rank))]
+            steps = (sp.Heaviside(b - a, HALF) for a, b in itertools.pairwise(order))
+            total.append(chosen * sp.Mul(*steps))
+        return sp.Add(*total)
+
+    if not expr.has(sp.Max, sp.Min):
+        return expr
+    if several(expr):
+        return summed(expr)
+    return expr.func(*map(in_every_order, expr.args)) if expr.args else expr
+
+
+def _leaves(node: sp.Expr) -> set[sp.Expr]:
+    if not isinstance(node, sp.Max | sp.Min):
+        return {node}
+    return set().union(*map(_leaves, node.args))
+
+
+def _ranked(node: sp.Expr, rank: dict[sp.Expr, sp.Integer]) -> sp.Expr:
+    if not isinstance(node, sp.Max | sp.Min):
+        return rank[node]
+    return node.func(*(_ranked(operand, rank) for operand in node.args))
+
+
 def require_size(expr: sp.Expr, argument: str) -> None:
     """Refuse an expression of very many parts: max(x, y) written by relu or abs holds y twice.
 

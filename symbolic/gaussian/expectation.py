@@ -32,6 +32,7 @@ from ..expressions.averages import Average, LineAverage
 from ..expressions.functions import relu
 from ..expressions.parser import parse_expression
 from ..expressions.regularity import Parity, analyse, require_square_integrable
+from .power_rules import radial_integrand
 from .quadrature import expectation_value, joint_value
 from .rules import blocks, closed_form, joint_closed_form, quadratic_form
 from .stein_lemma import by_parts
@@ -79,7 +80,7 @@ class GaussianExpectation(_Expectation, LineAverage):
     --------
     >>> z, a = sp.Symbol("z", real=True), sp.Symbol("a", positive=True)
     >>> GaussianExpectation(sp.erf(a * z) ** 2, z).doit().subs(a, 1)
-    -4*atan(sqrt(5)/5)/pi + 1
+    2*asin(2/3)/pi
     >>> GaussianExpectation(sp.tanh(a * z) * z, z).diff(a)
     E_z[z**2*(1 - tanh(a*z)**2)]
     >>> GaussianExpectation(sp.tanh(z) * z, z).evalf(25)
@@ -470,6 +471,13 @@ def on_a_line(integrand: sp.Expr, law: GaussianVector) -> tuple[sp.Expr, sp.Symb
     return None
 
 
+def _radial(integrand: sp.Expr, law: GaussianVector) -> sp.Expr | None:
+    """Average a polynomial times a function of |x| over the length of x."""
+    z = _new_symbol(integrand.free_symbols | law.free_symbols | set(law.variables))
+    inside = radial_integrand(integrand, law.variables, law.mean, law.covariance, z)
+    return None if inside is None else sp.expand(expect(inside, z), deep=False)
+
+
 def _new_symbol(others: set[sp.Symbol]) -> sp.Symbol:
     """The symbol z, so that equal expectations are equal; if there is one already, another."""
     if any(x.name == "z" for x in others):
@@ -638,6 +646,9 @@ class JointExpectation(_Expectation):
             return result
         if line is not None:
             return GaussianExpectation(*line)
+        radial = _radial(integrand, law)
+        if radial is not None:
+            return radial
         apart = _by_independence(integrand, law)
         return JointExpectation(integrand, law) if apart is None else apart.doit(**hints)
 

@@ -8,11 +8,13 @@ it, the *kernel*. All of it is exact rewriting; nothing is averaged here.
 
 from __future__ import annotations
 
+import itertools
+
 import sympy as sp
 
-from ..expressions._singularities import expanded_terms
+from ..expressions._singularities import expanded_terms, on_side
 from ..expressions.functions import HALF, relu
-from ..expressions.piecewise_polynomials import flattened, without_extrema
+from ..expressions.piecewise_polynomials import flattened, in_every_order, without_extrema
 
 LONGEST_SUM = 2000
 """Most terms that rules go through.
@@ -36,7 +38,8 @@ def as_steps_and_exponentials(expr: sp.Expr) -> sp.Expr:
     >>> as_steps_and_exponentials(relu(z) + sp.cosh(z))
     z*Heaviside(z) + exp(z)/2 + exp(-z)/2
     """
-    expr = without_extrema(flattened(expr, whole=True))
+    expr = without_extrema(in_every_order(flattened(expr, whole=True)))
+    expr = _unfolded(expr)
     rules = {
         relu: lambda x: x * sp.Heaviside(x, HALF),
         sp.Abs: lambda x: x * (2 * sp.Heaviside(x, HALF) - 1),
@@ -49,6 +52,32 @@ def as_steps_and_exponentials(expr: sp.Expr) -> sp.Expr:
         if expr.has(function):
             expr = expr.replace(function, rule)
     return expr
+
+
+_KINKS = (sp.Abs, relu, sp.sign, sp.Heaviside)
+_MOST_KINKS = 3
+
+
+def _unfolded(expr: sp.Expr) -> sp.Expr:
+    """Write exponentials, sines and error functions of kinks as sums of those without, on sides."""
+
+    def folded(node: sp.Expr) -> bool:
+        return isinstance(node, sp.exp | sp.sin | sp.cos | sp.erf) and node.has(*_KINKS)
+
+    def on_sides(node: sp.Expr) -> sp.Expr:
+        kinks = node.atoms(*_KINKS)
+        inner = sorted({kink.args[0] for kink in kinks}, key=sp.default_sort_key)
+        if len(inner) > _MOST_KINKS or any(u.has(*_KINKS) for u in inner):
+            return node
+        total = []
+        for signs in itertools.product((1, -1), repeat=len(inner)):
+            side = dict(zip(inner, signs, strict=True))
+            values = {kink: on_side(kink.func, kink.args[0], side[kink.args[0]]) for kink in kinks}
+            steps = (sp.Heaviside(s * u, HALF) for u, s in side.items())
+            total.append(sp.Mul(node.xreplace(values), *steps))
+        return sp.Add(*total)
+
+    return expr.replace(folded, on_sides)
 
 
 def multiplied_out(expr: sp.Expr) -> tuple[sp.Expr, ...] | None:

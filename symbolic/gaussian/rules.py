@@ -33,6 +33,7 @@ from ...errors import AssumptionError
 from ..exact.constant_enclosures import enclosed_sign
 from ..expressions.bivariate_normal import is_far_below
 from ..expressions.functions import HALF, OwenT
+from ..expressions.piecewise_polynomials import by_steps
 from .integrand_kernels import (
     affine_or_quadratic,
     group_by_kernel,
@@ -40,6 +41,7 @@ from .integrand_kernels import (
     reduce_trigonometric,
     split_kernel,
 )
+from .power_rules import has_special_kernels, power_closed_form
 from .step_moments import (
     Matrix,
     Polynomial,
@@ -99,6 +101,7 @@ def read_terms(
     >>> term.polynomial, term.functions
     ({(1, 0): 1, (3, 0): 2}, (Affine(function=erf, shift=0, slopes=(0, 1)),))
     """
+    integrand = by_steps(integrand, variables)
     if integrand.has(sp.Piecewise):
         return None
     pieces = multiplied_out(integrand)
@@ -275,7 +278,7 @@ def joint_closed_form(
         if value is None:
             return None
         total.append(value)
-    return collected(total)
+    return with_arcsines(collected(total))
 
 
 def _by_components(term: Term) -> sp.Expr | None:
@@ -542,8 +545,11 @@ def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """
     if not integrand.has(z):
         return integrand
+    integrand = by_steps(integrand, (z,))
     if integrand.has(sp.Piecewise):
         return None
+    if has_special_kernels(integrand, z):
+        return power_closed_form(integrand, z)
     terms = multiplied_out(integrand)
     if terms is None:
         return None
@@ -554,7 +560,28 @@ def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
         if value is None:
             return None
         total.append(value)
-    return sp.Add(*total)
+    return with_arcsines(sp.Add(*total))
+
+
+def with_arcsines(value: sp.Expr) -> sp.Expr:
+    """Write angles by arcsines of rational numbers, as arcsine laws do, where that is shorter.
+
+    Examples
+    --------
+    >>> with_arcsines(5 - 20 * sp.atan(sp.sqrt(5) / 5) / sp.pi)
+    10*asin(2/3)/pi
+    """
+    angles = [a for a in value.atoms(sp.atan) if (a.args[0] ** 2).is_Rational and a.args[0] > 0]
+    if not angles:
+        return value
+    # 2 atan(t) = arccos((1 - t²)/(1 + t²))
+    squares = {a: a.args[0] ** 2 for a in angles}
+    rule = {a: sp.pi / 4 - sp.asin((1 - t) / (1 + t)) / 2 for a, t in squares.items()}
+    terms = (
+        sp.expand_mul(term.xreplace(rule)) if term.has(*angles) else term
+        for term in sp.Add.make_args(value)
+    )
+    return min(value, sp.Add(*terms), key=sp.count_ops)
 
 
 def _polynomial_times(

@@ -39,7 +39,7 @@ from ..expressions.activations import CATALOGUE, Activation, activation, z
 from ..expressions.expression_text import expression_text
 from ..expressions.functions import sigmoid, softplus
 from ..expressions.parser import parse_expression
-from ..expressions.piecewise_polynomials import without_extrema
+from ..expressions.piecewise_polynomials import by_steps, without_extrema
 from ..expressions.regularity import Parity, analyse, require_square_integrable
 from ..gaussian.enclosures import enclosed_value
 from ..gaussian.expectation import GaussianExpectation, expect
@@ -51,7 +51,6 @@ from ..gaussian.hermite_polynomials import (
 )
 from ..gaussian.integrand_kernels import affine_or_quadratic
 from ..gaussian.rules import closed_form
-from ..gaussian.zero_test import is_exactly_zero
 from .closed_forms import (
     ClosedForm,
     Decay,
@@ -558,44 +557,6 @@ def hermite_coefficient(
     return _moment(_decomposed(function, variable, order), variable, order)
 
 
-def information_exponent(f: str | sp.Expr | Activation) -> int:
-    r"""Return the smallest k ≥ 1 with :math:`\mu_k \ne 0`; for one direction also the leap index.
-
-    Parameters
-    ----------
-    f : str, Expr or Activation
-        A name of the catalogue, the text of an expression in z, an expression in one variable, or
-        an activation.
-
-    Raises
-    ------
-    ExpressionError
-        If `f` is none of these.
-    UndecidedError
-        If a coefficient is numerically zero and not provably zero.
-    AssumptionError
-        If all coefficients up to a high order vanish.
-
-    Notes
-    -----
-    Coefficients may be any numbers whose zeros are decided; :func:`.leap_index`, which works with
-    several directions, needs polynomials over an exact field.
-
-    Examples
-    --------
-    >>> information_exponent("z**2*exp(-z**2)")
-    4
-    """
-    f = activation(f, argument="function")
-    for k in range(1, HIGHEST_OPEN_ORDER + 1):
-        if not is_exactly_zero(hermite_coefficient(f, k), f"Hermite coefficient {k} of {f.name}"):
-            return k
-    raise AssumptionError(
-        f"the Hermite coefficients 1 to {HIGHEST_OPEN_ORDER} of {f.name} vanish: as far as can be "
-        "seen it is constant"
-    )
-
-
 def _checked(order: int) -> int:
     order = checked_order(order)
     if order > MAX_ORDER:
@@ -639,8 +600,15 @@ def _read(
     if variable is None:
         if isinstance(f, sp.Expr):
             _require_evaluated(f, argument)
-            _require_one_variable(f, argument)
-        result = activation(f, argument=argument)
+            _require_distinct_names(f.free_symbols, argument)
+            lines = [symbol for symbol in f.free_symbols if symbol.name == z.name]
+            if lines:
+                _require_line(lines[0])
+            else:
+                _require_one_variable(f, argument)
+        result = activation(f, parameters=True, argument=argument)
+        if result.parameters:
+            return _read(result.expr, z, argument)
         return result.expr, z, result.name
     if not isinstance(variable, sp.Symbol):
         raise ParameterError(f"variable must be a SymPy Symbol, got {variable!r}")
@@ -661,7 +629,7 @@ def _read(
     # Floats print as the decimals that were meant; the expression has to be exact.
     exact = {number: sp.Rational(str(number)) for number in expr.atoms(sp.Float)}
     expr = expr.xreplace({variable: real, **exact})
-    expr = without_extrema(expr, argument)
+    expr = without_extrema(by_steps(expr, (real,)), argument)
     if not expr.is_polynomial(real):
         _require_real_parameters(expr.free_symbols - {real}, argument)
         # Its own refusals name the parameter and the assumption that is missing.

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from ...digits import checked_digits
-from ...errors import AssumptionError, ParameterError
+from ...errors import AssumptionError, ParameterError, UnsupportedExpressionError
 from ...pages import Typeset
 from ..expressions.activations import Activation, activation, z
 from ..expressions.arguments import as_expression
@@ -206,7 +206,8 @@ def dual_activation(
     Parameters
     ----------
     f, g : str, Expr or Activation
-        As :func:`.activations.activation` takes them; g = f if not given.
+        As :func:`.activations.activation` takes them; g = f if not given. Parameters stay in the
+        closed form; without one they are refused.
     rho : Symbol
         The correlation, declared real.
     order : int, optional
@@ -233,8 +234,11 @@ def dual_activation(
         raise ParameterError(f"rho has to be a Symbol declared real, not {rho!r}")
     if order is not None and (type(order) is not int or not 0 <= order <= HIGHEST_ORDER):
         raise ParameterError(f"order has to be an integer from 0 to {HIGHEST_ORDER}, not {order!r}")
-    first = activation(f, argument="f")
-    second = first if g is None else activation(g, argument="g")
+    first = activation(f, parameters=True, argument="f")
+    second = first if g is None else activation(g, parameters=True, argument="g")
+    named = {*first.parameters, *second.parameters}
+    if rho in named:
+        raise ParameterError(f"rho {rho} is a parameter of a function, too; use another symbol")
     return _dual(first, second, rho, order)
 
 
@@ -245,6 +249,12 @@ def _dual(f: Activation, g: Activation, rho: sp.Symbol, order: int | None) -> Du
         if not result.has(JointExpectation, GaussianExpectation):
             return DualActivation(f, g, rho, result)
         order = DEFAULT_ORDER
+    if f.parameters or g.parameters:
+        names = ", ".join(map(str, dict.fromkeys((*f.parameters, *g.parameters))))
+        raise UnsupportedExpressionError(
+            f"E[{f.name}(u) {g.name}(v)] has no closed form by rules, and its Hermite series needs "
+            f"numbers: give values to {names}, or declare them real or with a sign"
+        )
     if importlib.util.find_spec("flint") is not None:
         moments, rests_on = _proven_moments, PROVEN
     else:

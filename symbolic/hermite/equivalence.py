@@ -593,7 +593,7 @@ def conditional_equivalence(
     >>> conditional_equivalence("erf", r * kappa, sp.sqrt(b)).mean.expr
     erf(kappa*r/sqrt(2*b + 1))
     """
-    sigma = activation(student, argument="student")
+    sigma = activation(student, parameters=True, argument="student")
     where, width = require_exact(centre, "centre"), require_exact(spread, "spread")
     for value, name in ((where, "centre"), (width, "spread")):
         if value.has(z):

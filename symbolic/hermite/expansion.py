@@ -220,10 +220,17 @@ class HermiteExpansion(Typeset):
 
     @classmethod
     def from_polynomial(
-        cls, polynomial: sp.Expr | PolyElement, variables: Sequence[sp.Symbol] | None = None
+        cls,
+        polynomial: sp.Expr | PolyElement,
+        variables: Sequence[sp.Symbol] | None = None,
+        *,
+        parameters: Sequence[sp.Symbol] = (),
     ) -> HermiteExpansion:
-        """Expand a polynomial in `variables`; a ring element brings its own variables."""
-        return cls(symbol_of(_element(polynomial, variables)))
+        """Expand a polynomial in `variables`; a ring element brings its own variables.
+
+        Coefficients may be rational functions of `parameters`.
+        """
+        return cls(symbol_of(_element(polynomial, variables, parameters)))
 
     @classmethod
     def from_symbol(
@@ -472,7 +479,9 @@ class HermiteExpansion(Typeset):
 
 
 def _element(
-    polynomial: sp.Expr | PolyElement, variables: Sequence[sp.Symbol] | None
+    polynomial: sp.Expr | PolyElement,
+    variables: Sequence[sp.Symbol] | None,
+    parameters: Sequence[sp.Symbol] = (),
 ) -> PolyElement:
     if isinstance(polynomial, PolyElement):
         if variables is not None and tuple(variables) != tuple(polynomial.ring.symbols):
@@ -483,7 +492,7 @@ def _element(
         return polynomial
     if variables is None:
         raise ParameterError("variables are missing; name the Gaussian variables, in their order")
-    return polynomial_element(polynomial, variables)
+    return polynomial_element(polynomial, variables, parameters)
 
 
 def _by_multi_index(

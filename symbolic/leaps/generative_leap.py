@@ -55,7 +55,7 @@ from ..hermite.heat_flow import function_of
 from ..targets.conditional_spans import MultiIndex, SpanRow, SpanSource
 from ..targets.spans import spans_of
 from ..targets.subspaces import Element, Subspace, reduced, vector_text
-from ..targets.target import Target, target as read_target
+from ..targets.target import Target, closed_target as read_target
 from .isotropic_leap import isotropic_leap
 from .leap_index import TargetLike, leap_index
 from .symmetries import find_symmetry, reflection_in

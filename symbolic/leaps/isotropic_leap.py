@@ -16,12 +16,16 @@ its tensor has a slot outside U, and no more than κ of them, so :math:`k(U) \le
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import sympy as sp
 
 from ...errors import UndecidedError
 from ...json_document import WritesJson
 from ...pages import Typeset
+from ..expressions.parser import Parameters
 from ..targets.conditional_spans import SpanRow
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
@@ -95,12 +99,20 @@ class IsotropicLeap(Typeset, ProvenOrder, WritesJson):
         return {"value": int(self), "steps": steps}
 
 
-def isotropic_leap(target: TargetLike) -> IsotropicLeap:
+def isotropic_leap(
+    target: TargetLike,
+    *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
+) -> IsotropicLeap:
     """Return the rotation-invariant leap, with the greedy run that proves it.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -122,7 +134,9 @@ def isotropic_leap(target: TargetLike) -> IsotropicLeap:
     >>> print(leap.explanation)
     {0} –1→ ⟨(1, 1)⟩ –2→ R^2
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
+    if f.has_open_parameters:
+        return cast(IsotropicLeap, f.by_cases(isotropic_leap, "rotation-invariant leap"))
     leap_index(f)  # A constant target is refused in words.
     source = spans_of(f)
     subspace = Subspace.zero(f.dimension)

@@ -19,20 +19,22 @@ makes no sum larger. That sum is the conditional order of f at the subspace of t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import sympy as sp
 
 from ...errors import AssumptionError, GiantstepError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Typeset
-from ..expressions.activations import Activation
+from ..expressions.activations import Activation, activation
 from ..expressions.expression_text import expression_text
+from ..expressions.parser import Parameters
 from ..gaussian.zero_test import is_exactly_zero
-from ..hermite.coefficients import HIGHEST_OPEN_ORDER
+from ..hermite.coefficients import HIGHEST_OPEN_ORDER, hermite_coefficient
 from ..hermite.expansion import expansion_latex, expansion_text
+from ..targets.cases import Case, by_cases, numerator
 from ..targets.conditional_spans import HIGHEST_DEGREE, MultiIndex
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
@@ -108,7 +110,12 @@ class Exponent(Typeset, ProvenOrder, WritesJson):
         }
 
 
-def leap_index(target: TargetLike) -> Exponent:
+def leap_index(
+    target: TargetLike,
+    *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
+) -> Exponent:
     r"""Return the lowest k ≥ 1 with :math:`C_k = \mathbb{E}\nabla^k f \ne 0`.
 
     One giant step learns something of the target from n ≍ d^k samples and nothing from fewer
@@ -117,6 +124,9 @@ def leap_index(target: TargetLike) -> Exponent:
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -139,7 +149,9 @@ def leap_index(target: TargetLike) -> Exponent:
     >>> print(leap_index("erf(x1) - 2*x1/sqrt(3*pi)").explanation)
     E[f He(3, x1)] = -4*sqrt(3)/(9*sqrt(pi)); all coefficients of degrees 1 to 2 vanish
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
+    if f.has_open_parameters:
+        return cast(Exponent, f.by_cases(leap_index, "leap index"))
     # A product of functions of all coordinates, as a parity, has at least order r.
     highest = (
         f.degree if f.degree is not None else max(highest_open_order(f.dimension), f.dimension)
@@ -166,6 +178,58 @@ def leap_index(target: TargetLike) -> Exponent:
     )
 
 
+def information_exponent(f: str | sp.Expr | Activation, *, parameters: Parameters = True) -> int:
+    r"""Return the smallest k ≥ 1 with :math:`\mu_k \ne 0`; for one direction also the leap index.
+
+    Parameters
+    ----------
+    f : str, Expr or Activation
+        A name of the catalogue, the text of an expression in z, an expression in one variable, or
+        an activation. With parameters the answer is a :class:`.CaseTree`, with conditions that are
+        polynomial in them.
+    parameters : optional
+        Which symbols are parameters; see :func:`.activations.activation`.
+
+    Raises
+    ------
+    ExpressionError
+        If `f` is none of these.
+    UndecidedError
+        If a coefficient is numerically zero and not provably zero.
+    AssumptionError
+        If all coefficients up to a high order vanish.
+
+    Notes
+    -----
+    Coefficients may be any numbers whose zeros are decided; :func:`leap_index`, which works with
+    several directions, needs polynomials over an exact field.
+
+    Examples
+    --------
+    >>> information_exponent("z**2*exp(-z**2)")
+    4
+    """
+    f = activation(f, parameters=parameters, argument="function")
+    if f.parameters:
+        tree = by_cases(
+            Case(f.parameters),
+            lambda case: _first_order(f, lambda c, _: case.decide([numerator(c)])),
+            f"information exponent of {f.name}",
+        )
+        return cast(int, tree)
+    return _first_order(f, is_exactly_zero)
+
+
+def _first_order(f: Activation, vanishes: Callable[[sp.Expr, str], bool]) -> int:
+    for k in range(1, HIGHEST_OPEN_ORDER + 1):
+        if not vanishes(hermite_coefficient(f, k), f"Hermite coefficient {k} of {f.name}"):
+            return k
+    raise AssumptionError(
+        f"the Hermite coefficients 1 to {HIGHEST_OPEN_ORDER} of {f.name} vanish: as far as can be "
+        "seen it is constant"
+    )
+
+
 def first_coefficient(
     f: Target, k: int, counts: Callable[[MultiIndex], bool] = bool
 ) -> tuple[MultiIndex, sp.Expr] | None:
@@ -185,6 +249,8 @@ def first_coefficient(
     """
     coefficients = f.he_coefficients(k)
     undecided = None
+    if f.case is not None:
+        return _first_of_case(f, f.case, {a: c for a, c in coefficients.items() if counts(a)})
     for alpha in sorted(filter(counts, coefficients), reverse=True):
         c = coefficients[alpha]
         try:
@@ -199,6 +265,21 @@ def first_coefficient(
     if undecided is not None:
         raise undecided
     return None
+
+
+def _first_of_case(
+    f: Target, case: Case, coefficients: Mapping[MultiIndex, sp.Expr]
+) -> tuple[MultiIndex, sp.Expr] | None:
+    """Return a coefficient that vanishes nowhere in a case, if there is one the first of these."""
+    what = f"a coefficient in target {f.name!r}"
+    order = sorted(coefficients, reverse=True)
+    if not order or f.vanish(list(coefficients.values()), what):
+        return None
+    sure = (a for a in order if case.vanish([numerator(coefficients[a])]) is False)
+    alpha = next(sure, None)
+    if alpha is None:
+        alpha = next(a for a in order if not f.vanish([coefficients[a]], what))
+    return alpha, coefficients[alpha] * math.prod(map(math.factorial, alpha))
 
 
 def highest_open_order(dimension: int) -> int:
@@ -322,12 +403,20 @@ class CoordinateLeap(Typeset, ProvenOrder, WritesJson):
         return {"value": int(self), "steps": steps}
 
 
-def coordinate_leap(target: TargetLike) -> CoordinateLeap:
+def coordinate_leap(
+    target: TargetLike,
+    *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
+) -> CoordinateLeap:
     """Return the leap in the given coordinates, with the order of terms that attains it.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -352,7 +441,9 @@ def coordinate_leap(target: TargetLike) -> CoordinateLeap:
     >>> coordinate_leap("sign(x1) + abs(x1)*x2")
     1
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
+    if f.has_open_parameters:
+        return cast(CoordinateLeap, f.by_cases(coordinate_leap, "coordinate leap"))
     seen: set[int] = set()
     steps: list[CoordinateStep] = []
     first = leap_index(f)
@@ -372,26 +463,28 @@ def coordinate_leap(target: TargetLike) -> CoordinateLeap:
 def _next_of_polynomial(
     f: Target, seen: Collection[int], _: int
 ) -> tuple[int, MultiIndex, sp.Expr] | None:
-    best = _smallest(f.expansion.he_coefficients(), seen)
-    if best is None:
+    coefficients = f.expansion.he_coefficients()
+    first = (
+        term
+        for term in _by_order(coefficients, seen)
+        if f.case is None or not f.vanish([coefficients[term[1]]], "a coefficient")
+    )
+    if (found := next(first, None)) is None:
         return None
-    order, alpha = best
+    order, alpha = found
     return order, alpha, f.expansion.he_coefficient(alpha) * math.prod(map(math.factorial, alpha))
 
 
-def _smallest(
-    coefficients: Mapping[MultiIndex, sp.Expr], seen: Collection[int]
-) -> tuple[int, MultiIndex] | None:
-    """Return the smallest positive degree in new coordinates, and the first term that has it."""
+def _by_order(
+    coefficients: Iterable[MultiIndex], seen: Collection[int]
+) -> Iterator[tuple[int, MultiIndex]]:
+    """Yield the terms with new coordinates, after the degree in these, smallest first."""
     candidates = [
         (sum(n for i, n in enumerate(alpha) if i not in seen), sum(alpha), [-n for n in alpha])
         for alpha in coefficients
     ]
-    candidates = [candidate for candidate in candidates if candidate[0]]
-    if not candidates:
-        return None
-    order, _, alpha = min(candidates)
-    return order, tuple(-n for n in alpha)
+    for order, _, alpha in sorted(candidate for candidate in candidates if candidate[0]):
+        yield order, tuple(-n for n in alpha)
 
 
 def _next_of_others(

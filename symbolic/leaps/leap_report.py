@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import sympy as sp
 
 from ...errors import GiantstepError, ParameterError
 from ...json_document import WritesJson
 from ...pages import Block, Indented, Listing, Page, Table, Typeset
+from ..expressions.parser import Parameters
 from ..expressions.standing import Standing
 from ..targets.conditional_spans import Span, SpanRow, SpanSource
 from ..targets.spans import spans_of
@@ -145,12 +146,20 @@ class LeapFiltration(Page, Typeset, WritesJson):
         }
 
 
-def leap_filtration(target: TargetLike) -> LeapFiltration:
+def leap_filtration(
+    target: TargetLike,
+    *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
+) -> LeapFiltration:
     """Return V_k, the span of the ranges of the Hermite tensors of orders 1 to k, as it grows.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Raises
     ------
@@ -164,7 +173,9 @@ def leap_filtration(target: TargetLike) -> LeapFiltration:
     V_k is what one giant step can learn from n ≍ d^k samples; a target whose last level is V* of
     order 1 is learned in one step from n ≍ d.
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
+    if f.has_open_parameters:
+        return cast(LeapFiltration, f.by_cases(leap_filtration, "directions by order"))
     first = leap_index(f)
     source = spans_of(f)
     zero = Subspace.zero(f.dimension)
@@ -337,9 +348,13 @@ its wording is not verified)
         yield "what follows"
         yield Listing(list(map(str, self.consequences)), mark="")
 
+    @property
+    def summary(self) -> str:
+        """The indices in one line."""
+        return ", ".join(f"{name} {value}" for name, value, _ in self._rows() if value)
+
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {value}" for name, value, _ in self._rows() if value)
-        return f"LeapReport({self.target}: {shown})"
+        return f"LeapReport({self.target}: {self.summary})"
 
     def latex(self) -> str:
         """Return all statements in LaTeX, one line of an array each, without delimiters."""
@@ -361,12 +376,20 @@ its wording is not verified)
         }
 
 
-def leaps(target: TargetLike) -> LeapReport:
+def leaps(
+    target: TargetLike,
+    *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
+) -> LeapReport:
     """Return all leaps of a target; what cannot be decided is said to be undetermined.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Raises
     ------
@@ -383,7 +406,9 @@ def leaps(target: TargetLike) -> LeapReport:
     >>> report.isotropic_leap, report.generative_leap.value
     (6, 2)
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
+    if f.has_open_parameters:
+        return cast(LeapReport, f.by_cases(leaps, "leaps"))
     index = leap_index(f)
     undetermined: dict[str, str] = {}
 

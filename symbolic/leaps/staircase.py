@@ -29,7 +29,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 import sympy as sp
 from sympy.polys.rings import PolyElement
@@ -39,7 +39,7 @@ from ...json_document import WritesJson
 from ...pages import Table, Typeset, as_html
 from ..expressions.activations import Activation, activation
 from ..expressions.expression_text import expression_text
-from ..expressions.parser import parse_expression
+from ..expressions.parser import Parameters, parse_expression
 from ..expressions.standing import Standing
 from ..hermite.expansion import expansion_text
 from ..targets.activation_mask import DegreeMask, activation_mask
@@ -346,7 +346,9 @@ class Staircase(Typeset, WritesJson):
             self.clusters.dimension_at_most(step.number, step.after) for step in self.steps
         )
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The chain of subspaces and how it ends."""
         chain = " ⊂ ".join(map(subspace_text, dict.fromkeys(self.subspaces)))
         if self.saturates:
             end = "saturates"
@@ -354,7 +356,10 @@ class Staircase(Typeset, WritesJson):
             end = "not at its end"
         else:
             end = "stops" if self.decided else "not seen to go on"
-        return f"Staircase({name_text(self.target.name)}: {chain}, {end})"
+        return f"{chain}, {end}"
+
+    def __repr__(self) -> str:
+        return f"Staircase({name_text(self.target.name)}: {self.summary})"
 
     def __str__(self) -> str:
         rows = []
@@ -450,6 +455,8 @@ def staircase(
     target: str | sp.Expr | Activation | Target,
     order: int = 1,
     *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
     variant: str = Variant.ALL_ORDERS,
     student: str | sp.Expr | Activation | None = None,
     biases: bool = False,
@@ -461,7 +468,10 @@ def staircase(
     Parameters
     ----------
     target : str, Expr, Activation or Target
-        See :func:`.targets.target.target`.
+        See :func:`.targets.target.target`. With parameters the answer is a :class:`.CaseTree` of
+        staircases, for generic values of the parameters and for the exceptional ones.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters, as there.
     order : int
         κ: each step sees n = Θ(d^κ) fresh samples, and Hermite orders ≤ κ outside the subspace
         that is learned already.
@@ -516,7 +526,7 @@ def staircase(
     >>> staircase("x1 + He(2, x1)*x2", student="relu").final
     Subspace ⟨e1⟩ of R^2
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
     kappa = _checked_count(order, "order", HIGHEST_DEGREE)
     limit = None if max_steps is None else _checked_count(max_steps, "max_steps", None)
     chosen = _checked_variant(variant)
@@ -532,6 +542,17 @@ def staircase(
             "readout and biases exclude each other: random biases spread the neurons of one "
             "readout; leave out one of the two"
         )
+    if f.parameters and values is not None:
+        raise ParameterError(
+            f"readout is understood for targets without parameters, and {f.name!r} has "
+            f"{', '.join(map(str, f.parameters))}; give values to them"
+        )
+    if f.has_open_parameters:
+        options: dict[str, Any] = {
+            "variant": chosen, "student": student, "biases": biases, "max_steps": limit,
+        }  # fmt: skip
+        tree = f.by_cases(lambda g: staircase(g, kappa, **options), "staircase")
+        return cast(Staircase, tree)
     whole = spans_of(f)
     if whole.relevant_subspace.is_zero:
         raise AssumptionError(
@@ -837,9 +858,10 @@ def _headline(result: Staircase) -> str:
     samples = "Θ(d)" if result.order == 1 else f"Θ(d^{result.order})"
     orders = "order 1" if result.order == 1 else f"orders <= {result.order}, {result.variant.value}"
     student = "" if result.mask.is_whole else f", student {result.mask}"
+    case = "" if result.target.case is None else f", where {result.target.case.tidied()}"
     return (
         f"staircase of {name_text(result.target.name)}: {orders}, n = {samples} samples "
-        f"a step{student}"
+        f"a step{student}{case}"
     )
 
 

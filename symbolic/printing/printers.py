@@ -17,6 +17,7 @@ from sympy.printing.codeprinter import CodePrinter
 
 from ...digits import MOST_DIGITS
 from ...errors import EmissionError
+from ..expressions.bivariate_normal import BivariateNormalCDF
 from . import special_functions
 from .spellings import c_identifier
 
@@ -77,6 +78,8 @@ class SourcePrinter(CodePrinter):
         if isinstance(expr, (*_KNOWN_NODES, str, int)):
             return str(super()._print(expr, **settings))
         name = type(expr).__name__
+        if isinstance(expr, BivariateNormalCDF):
+            return f"({self._print(expr.by_owen())})"
         if isinstance(expr, AppliedUndef) and name in self.own_functions:
             return self._call(self.own_functions[name], expr.args)
         if name not in self.functions or not special_functions.is_known(type(expr)):

@@ -36,6 +36,7 @@ from sympy.polys.rings import PolyElement, PolyRing
 
 from ...errors import GiantstepError, UnsupportedExpressionError
 from ...pages import shorten
+from ..exact.fields import formal_field
 from ..expressions.activations import z as _z
 from ..expressions.averages import Average
 from ..expressions.functions import HALF, sigmoid, softplus
@@ -50,7 +51,6 @@ from ..gaussian.integrand_kernels import (
     multiplied_out,
 )
 from ..hermite.coefficients import hermite_coefficient
-from .formal_fields import formal_field
 from .ridge_terms import RidgeTerm, T, ridge_terms
 from .subspaces import Element
 

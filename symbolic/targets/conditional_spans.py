@@ -10,7 +10,8 @@ flow is injective: the span of their values is that of the coefficients of a pol
 takes substitution and row reduction only (derived here; for κ = 1 it is the definition of Dandi et
 al., arXiv 2305.18270, section 4). With the basis of U in echelon form, ξ is s at the pivots and
 :math:`q_j + \sum_i B_{ij} s_i` elsewhere: v along U only repeats what lower orders give, so the
-axes of the other columns serve as all v.
+axes of the other columns serve as all v. With parameters (:mod:`.cases`) a row may have no pivot
+that vanishes nowhere; then all its columns count as other ones.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sympy.polys.rings import PolyElement
 
 from ...errors import ParameterError
 from ..exact.fields import common_field
+from .cases import Case, CaseEchelon
 from .subspaces import Element, Subspace, reduced
 
 MultiIndex = tuple[int, ...]
@@ -134,6 +136,8 @@ class PolynomialSpans:
     ----------
     symbol : PolyElement
         F, in a sparse ring over an exact field.
+    case : Case or None
+        Where coefficients are functions of parameters, the values that are looked at.
 
     Examples
     --------
@@ -149,21 +153,32 @@ class PolynomialSpans:
     """
 
     symbol: PolyElement
+    case: Case | None = None
 
     @property
     def dimension(self) -> int:
         """Number of coordinates r."""
         return len(self.symbol.ring.symbols)
 
+    def _echelon(
+        self, field: Any, rows: Sequence[Sequence[Element]] = ()
+    ) -> _Echelon | CaseEchelon:
+        if self.case is not None:
+            return CaseEchelon(field, self.dimension, self.case, rows)
+        return _Echelon(field, self.dimension, rows)
+
     @functools.cached_property
     def relevant_subspace(self) -> Subspace:
         """V*, the span of all gradients of F."""
-        echelon = _Echelon(self._field, self.dimension)
+        echelon = self._echelon(self._field)
         gradients: dict[MultiIndex, list[Element]] = {}
         for alpha, c in sorted(self.symbol.items(), key=lambda term: sum(term[0])):
             for i, beta in _derivatives(alpha):
                 row = gradients.setdefault(beta, [self._field.zero] * self.dimension)
                 row[i] += c * alpha[i]
+        if isinstance(echelon, CaseEchelon):
+            echelon.insert_all(list(gradients.values()))
+            return Subspace.of_echelon(echelon)
         for row in gradients.values():
             echelon.insert(row)
             if echelon.rank == self.dimension:
@@ -184,12 +199,21 @@ class PolynomialSpans:
         """
         require_growth(subspace, highest_order, self.dimension)
         places = _Places(self.symbol, subspace)
-        echelon = _Echelon(places.field, self.dimension, places.rows)
-        enough = (self.relevant_subspace + subspace).dimension
+        echelon = self._echelon(places.field, places.rows)
+        # With parameters, what is relevant may depend on more of them than this step.
+        whole = self.case is not None
+        enough = self.dimension if whole else (self.relevant_subspace + subspace).dimension
         result: list[tuple[int, MultiIndex, MultiIndex, list[Element]]] = []
         lowest: int | None = None
         for order in range(1, min(int(highest_order), places.degree) + 1):
-            for inside, outside, vector in places.gradient_rows(order):
+            gradient_rows = places.gradient_rows(order)
+            if isinstance(echelon, CaseEchelon):
+                listed = list(gradient_rows)
+                added = echelon.insert_all([vector for _, _, vector in listed])
+                result += [(order, *listed[i]) for i in added]
+                lowest = lowest or (order if added else None)
+                gradient_rows = iter(())
+            for inside, outside, vector in gradient_rows:
                 if echelon.rank == enough:
                     break
                 if echelon.insert(vector):
@@ -203,6 +227,8 @@ class PolynomialSpans:
             for order, inside, outside, vector in result
             for sources in [places.sources(inside, outside)]
         )
+        if isinstance(echelon, CaseEchelon):
+            return Span(Subspace.of_echelon(echelon), rows, lowest)
         return Span(echelon.subspace(), rows, lowest)
 
     def conditional_order(self, subspace: Subspace) -> int | None:
@@ -289,6 +315,7 @@ class _Places:
     ) -> dict[tuple[MultiIndex, MultiIndex], Element]:
         """Return the terms of ξ^β of one degree in q."""
         start = tuple(beta[pivot] for pivot in self.pivots)
+        start += (0,) * (len(self.rows) - len(start))
         terms = {(start, (0,) * self.dimension): self.field.one}
         left = sum(beta[j] for j in self.free)
         if left < outside_degree:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sympy as sp
@@ -21,10 +21,9 @@ from ...errors import (
     ExpressionError,
     GiantstepError,
     MissingDependencyError,
-    UnsupportedExpressionError,
 )
 from ..exact.constant_enclosures import NoEnclosure, enclosure
-from ..exact.fields import exact_field, independence_is_proved
+from ..exact.fields import formal_field, formal_generators, independence_is_proved
 from ..expressions._singularities import affine_slope
 from ..expressions.activations import z as _z
 from ..expressions.averages import Average
@@ -34,6 +33,7 @@ from ..gaussian.enclosures import enclosed_value
 from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.zero_test import is_zero_by_structure
 from ..hermite.expansion import read_number
+from .cases import Case
 from .subspaces import Element, Subspace
 
 _BITS = (100, 400, 1600)
@@ -44,54 +44,14 @@ _ODD_AND_INCREASING = (sp.tanh, sp.erf, sp.atan, sp.sinh, sp.asinh, sp.sign)
 _POSITIVE = (sp.exp, sp.cosh, sp.sech, sigmoid, softplus, sp.Abs, relu, sp.Heaviside)
 
 
-def formal_field(
-    numbers: Iterable[sp.Expr], *, names: Iterable[sp.Expr] = ()
-) -> tuple[Any, list[Element]]:
-    """Return a domain that holds all the numbers, and its elements.
-
-    Parameters
-    ----------
-    numbers : iterable of Expr
-        Exact finite real numbers; what :func:`.exact.fields.exact_field` does not know becomes a
-        generator.
-    names : iterable of Expr
-        Those of the numbers that become generators as they are.
-
-    Examples
-    --------
-    >>> formal_field([3 * sp.erf(1), sp.Rational(1, 2)])
-    (QQ(erf(1)), [3*(erf(1)), 1/2])
-    """
-    listed = list(numbers)
-    formal = dict.fromkeys(names)
-    formal |= dict.fromkeys(
-        part for number in listed if number not in formal for part in _unknown_parts(number)
-    )
-    return exact_field(listed, formal=list(formal))
-
-
-@functools.lru_cache(maxsize=1024)
-def _unknown_parts(number: sp.Expr) -> tuple[sp.Expr, ...]:
-    """Return the parts of a number that no exact field holds."""
-    if number.is_Rational:
-        return ()
-    if number.is_Add or number.is_Mul:
-        return tuple(part for operand in number.args for part in _unknown_parts(operand))
-    if number.is_Pow and number.exp.is_Integer:
-        return _unknown_parts(number.base)
-    try:
-        exact_field([number])
-    except UnsupportedExpressionError:
-        return (number,)
-    return ()
-
-
 class Certifier:
     """Decides whether elements of a domain are zero; never guesses.
 
     Attributes
     ----------
     field : Domain
+    case : Case or None
+        Where generators are parameters, the values that are looked at.
     is_exact : bool
         Whether in the field a formal zero is the only zero.
     used_enclosures : bool
@@ -100,8 +60,8 @@ class Certifier:
         Whether an answer could not be given because python-flint is not installed.
     """
 
-    def __init__(self, field: Any) -> None:
-        self.field = field
+    def __init__(self, field: Any, case: Case | None = None) -> None:
+        self.field, self.case = field, case
         self.is_exact = independence_is_proved(field)
         self.used_enclosures = False
         self.needs_flint = False
@@ -114,6 +74,9 @@ class Certifier:
             return True
         if self.is_exact or numerator.is_ground:
             return False
+        if self.case is not None:
+            self.used_enclosures |= bool(set(self._constants))
+            return self.case.vanish([self.expression(numerator)])
         if numerator not in self._known:
             self._known[numerator] = self._decided(numerator)
         return self._known[numerator]
@@ -131,6 +94,15 @@ class Certifier:
             return None
         expression = self.field.to_sympy(self.field(numerator))
         return True if is_zero_by_structure(expression) else None
+
+    def expression(self, numerator: Any) -> sp.Expr:
+        """Return a polynomial in the generators as an expression."""
+        return sp.expand(self.field.to_sympy(self.field(numerator)))
+
+    @property
+    def _constants(self) -> list[sp.Expr]:
+        """Generators that are numbers of which nothing but their value is known."""
+        return [g for g in formal_generators(self.field) if not g.free_symbols]
 
     @functools.cached_property
     def _precisions(self) -> tuple[int, ...]:
@@ -311,10 +283,12 @@ def in_atoms(subspace: Subspace) -> Subspace:
     generators = getattr(subspace.field, "symbols", ())
     if not any(g.is_Add or g.is_Mul for g in generators):
         return subspace
-    return _spanned(subspace.basis, subspace.ambient_dimension)
+    return _spanned(subspace.basis, subspace.ambient_dimension, subspace.case)
 
 
-def _spanned(rows: Sequence[Sequence[sp.Expr]], dimension: int) -> Subspace:
+def _spanned(
+    rows: Sequence[Sequence[sp.Expr]], dimension: int, case: Case | None = None
+) -> Subspace:
     field, elements = formal_field(entry for row in rows for entry in row)
     split = (elements[i * dimension : (i + 1) * dimension] for i in range(len(rows)))
-    return Subspace.from_elements(split, field, dimension)
+    return Subspace.from_elements(split, field, dimension, case)

@@ -550,8 +550,10 @@ def _polynomial_part(
         sp.Mul(term.coefficient, *(x**n for x, n in zip(variables, term.powers, strict=True)))
         for term in plain
     )
+    polynomial = sp.Add(*monomials)
+    named = sorted(polynomial.free_symbols - {*variables}, key=str)
     try:
-        return polynomial_element(sp.Add(*monomials), variables) if plain else None
+        return polynomial_element(polynomial, variables, named) if plain else None
     except UnsupportedExpressionError:
         return None
 

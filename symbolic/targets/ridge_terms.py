@@ -288,6 +288,14 @@ def _with_forms(
 
 
 def _not_a_ridge(factor: sp.Expr) -> UnsupportedExpressionError:
+    squares = sp.Add(*(x**2 for x in factor.free_symbols))
+    length = sp.Dummy("s", nonnegative=True)
+    if not factor.subs(squares, length).free_symbols & factor.free_symbols:
+        return UnsupportedExpressionError(
+            f"{factor} is a function of the length of the vector of its variables, no sum of "
+            "products of functions of one linear form; its averages, times polynomials, are exact: "
+            "giantstep.expect(f, GaussianVector(...)) with independent variables"
+        )
     return UnsupportedExpressionError(
         f"{factor} depends on more than one linear form of the variables; use polynomials and "
         "products of functions of one linear form each, such as erf(x1 + x2)*tanh(x1 - x2)"

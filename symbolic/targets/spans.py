@@ -36,7 +36,7 @@ from sympy.polys.rings import PolyElement, PolyRing
 
 from ...errors import UndecidedError
 from ..exact.constant_enclosures import NoEnclosure
-from ..exact.fields import common_field
+from ..exact.fields import common_field, formal_field
 from ..exact.series import truncated, truncated_product
 from ..expressions.regularity import Parity
 from .activation_mask import DegreeMask
@@ -50,7 +50,7 @@ from .conditional_spans import (
     SpanSource,
     require_growth,
 )
-from .formal_fields import Certifier, excludes_zero, formal_field
+from .formal_fields import Certifier, excludes_zero
 from .subspaces import Element, Subspace
 
 if TYPE_CHECKING:
@@ -128,13 +128,21 @@ class CertifiedRank:
                 if excludes_zero(_minor(intervals, [*self._pivots, j])):
                     self.certifier.used_enclosures |= not self.certifier.is_exact
                     return j
-        unclear = False
+        unclear = []
         for j in columns:
-            zero = self.certifier.numerator_vanishes(_minor(rows, [*self._pivots, j]))
+            minor = _minor(rows, [*self._pivots, j])
+            zero = self.certifier.numerator_vanishes(minor)
             if zero is False:
                 return j
-            unclear = unclear or zero is None
-        self.is_unclear = self.is_unclear or unclear
+            if zero is None:
+                unclear.append((j, minor))
+        case = self.certifier.case
+        if case is not None and unclear:
+            minors = {j: self.certifier.expression(minor) for j, minor in unclear}
+            if case.decide(minors.values()):
+                return None
+            return next(j for j, minor in minors.items() if not case.decide([minor]))
+        self.is_unclear = self.is_unclear or bool(unclear)
         return None
 
     def _has_interval(self, entry: Any) -> bool:
@@ -167,7 +175,7 @@ class CertifiedRank:
             return Subspace.whole(self.width)
         field = self.certifier.field
         if not field.is_FractionField or not self.vectors:
-            return Subspace.from_elements(self._rows, field, self.width)
+            return Subspace.from_elements(self._rows, field, self.width, self.certifier.case)
         rows = self._rows
         # The first columns that are independent are the pivots of the reduced form.
         columns = CertifiedRank(self.certifier, self.rank)
@@ -184,7 +192,10 @@ class CertifiedRank:
         names: list[sp.Expr] = []
         for i, j in itertools.product(range(self.rank), range(self.width)):
             minor = _minor(rows, [*pivots[:i], j, *pivots[i + 1 :]])
-            result = _quotient(field, minor, determinant)
+            if self.certifier.case is None:
+                result = _quotient(field, minor, determinant)
+            else:
+                result = field(minor) / field(determinant)
             if isinstance(result, sp.Expr):
                 names.append(result)
             numbers.append(result if isinstance(result, sp.Expr) else field.to_sympy(result))
@@ -192,7 +203,7 @@ class CertifiedRank:
         entries = [_monic(smaller, entry) for entry in entries]
         starts = range(0, len(entries), self.width)
         basis = tuple(tuple(entries[i : i + self.width]) for i in starts)
-        return Subspace(smaller, basis, self.width)
+        return Subspace(smaller, basis, self.width, self.certifier.case)
 
 
 def cleared(vector: Vector) -> list[Any]:
@@ -697,7 +708,7 @@ class _Attempt:
         self.field = region.ring.domain
         self.embed: Callable[[Element], Element] = _same
         self.expander: Expander | None = None
-        self.certifiers = [Certifier(self.field)]
+        self.certifiers = [Certifier(self.field, self.spans.target.case)]
         self.lower = CertifiedRank(self.certifiers[0], self.spans.dimension)
         self.upper = CertifiedRank(self.certifiers[0], self.spans.dimension)
         if start.rows:
@@ -779,7 +790,7 @@ class _Attempt:
         constants, elements = formal_field(needed.values())
         field, old, new = common_field(self.field, constants)
         if field != self.field:
-            self.certifiers.append(Certifier(field))
+            self.certifiers.append(Certifier(field, self.spans.target.case))
             self.lower = self.lower.over(self.certifiers[-1], old)
             self.upper = self.upper.over(self.certifiers[-1], old)
             self.field, before = field, self.embed
@@ -860,5 +871,6 @@ def spans_of(target: Target, mask: DegreeMask | None = None, *, step: int = 1) -
     """
     if target.is_polynomial:
         element = target.expansion.symbol_element
-        return PolynomialSpans(element if mask is None else mask.restrict(element, step))
+        element = element if mask is None else mask.restrict(element, step)
+        return PolynomialSpans(element, target.case)
     return ClosedSymbolSpans(target, mask, step=step)

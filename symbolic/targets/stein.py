@@ -39,12 +39,18 @@ from ...errors import (
 from ...pages import Typeset
 from ..expressions.activations import Activation, activation, z
 from ..expressions.expression_text import expression_text
-from ..expressions.parser import declared_symbols, parse_expression
+from ..expressions.parser import (
+    declared_kind,
+    declared_symbols,
+    named_symbols,
+    parse_expression,
+)
 from ..gaussian.expectation import expect
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import hermite_coefficients
 from ..hermite.expansion import HermiteExpansion
 from ..hermite.heat_flow import gaussian_moment
+from .cases import numerator
 from .conditional_spans import HIGHEST_DEGREE
 from .target import Target, checked_components, target as read_target
 
@@ -141,7 +147,9 @@ class GradientTerm(Typeset):
 def _mean_of_square(polynomial: sp.Expr, weights: tuple[sp.Symbol, ...]) -> sp.Expr:
     """E P(g)² over independent standard normal g."""
     try:
-        return HermiteExpansion.from_polynomial(polynomial, weights).norm_squared
+        named = sorted(polynomial.free_symbols - {*weights}, key=str)
+        expansion = HermiteExpansion.from_polynomial(polynomial, weights, parameters=named)
+        return expansion.norm_squared
     except (UnsupportedExpressionError, UndecidedError):
         # The coefficients may hold 𝔼 or numbers that no exact field takes.
         square = sp.Poly(polynomial, *weights, domain=sp.EXRAW) ** 2
@@ -387,7 +395,11 @@ class GradientExpansion(Typeset):
         True
         """
         symbolic = isinstance(self.student, sp.IndexedBase)
+        named = dict.fromkeys(self.target.parameters)
+        if not symbolic:
+            named |= dict.fromkeys(self.student.parameters)
         return {
+            **({"parameters": {x.name: declared_kind(x) for x in named}} if named else {}),
             "student": None if symbolic else expression_text(self.student.expr),
             "letter": str(self.student) if symbolic else None,
             "target": expression_text(self.target.expr),
@@ -418,9 +430,12 @@ class GradientExpansion(Typeset):
             raise ExpressionError(
                 "the content is not that of a gradient expansion as to_dict writes it"
             ) from None
+        named = named_symbols(content.get("parameters", {}))
+        if student is not None:
+            sigma = activation(sigma, parameters=list(named.values()), argument="student")
         return gradient_expansion(
             sigma,
-            read_target(f, variables),
+            read_target(f, variables, parameters=list(named.values())),
             order,
             norm=parse_expression(norm, declared_symbols(positive), argument="norm"),
             removed=removed,
@@ -475,7 +490,9 @@ def gradient_expansion(
     """
     f = read_target(target)
     sigma = (
-        student if isinstance(student, sp.IndexedBase) else activation(student, argument="student")
+        student
+        if isinstance(student, sp.IndexedBase)
+        else activation(student, parameters=True, argument="student")
     )
     taken_out = _degrees(removed)
     last = _last_contraction(order, f)
@@ -574,6 +591,10 @@ def _part_vanishes(f: Target, degree: int) -> bool:
     """Whether the Hermite tensor of this order is zero; decided exactly."""
     if degree > HIGHEST_DEGREE or (f.degree is not None and degree > f.degree):
         return True
+    if f.parameters:
+        # A term that vanishes in some cases stays, with a coefficient that does so there.
+        coefficients = list(map(numerator, f.he_coefficients(degree).values()))
+        return not any(coefficients) or (f.case is not None and f.case.vanish(coefficients) is True)
     undecided: UndecidedError | None = None
     for alpha, c in f.he_coefficients(degree).items():
         try:

@@ -22,7 +22,7 @@ import sympy as sp
 from sympy.polys.matrices import DomainMatrix
 from sympy.polys.rings import PolyElement
 
-from ...errors import ExpressionError, ParameterError
+from ...errors import ExpressionError, ParameterError, UndecidedError
 from ...pages import Typeset
 from ..exact.fields import (
     common_field,
@@ -34,6 +34,7 @@ from ..expressions.exact_numbers import require_exact
 from ..expressions.expression_text import expression_text
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.expansion import read_number
+from .cases import Case, CaseEchelon, Values
 
 Number: TypeAlias = sp.Expr | Fraction | int
 Element: TypeAlias = Any
@@ -57,6 +58,9 @@ class Subspace(Typeset):
         The basis in reduced row echelon form, entries in `field`.
     ambient_dimension : int
         r.
+    case : Case or None
+        Where entries are functions of parameters, the values for which the rows are independent;
+        they are a basis, reduced as far as pivots vanish nowhere in the case.
 
     Examples
     --------
@@ -70,6 +74,7 @@ class Subspace(Typeset):
     field: Any
     rows: tuple[tuple[Element, ...], ...]
     ambient_dimension: int
+    case: Case | None = None
 
     @classmethod
     def zero(cls, dimension: int) -> Subspace:
@@ -125,9 +130,15 @@ class Subspace(Typeset):
 
     @classmethod
     def from_elements(
-        cls, rows: Iterable[Sequence[Element]], field: Any, dimension: int
+        cls,
+        rows: Iterable[Sequence[Element]],
+        field: Any,
+        dimension: int,
+        case: Case | None = None,
     ) -> Subspace:
         """Return the span of rows of elements of a domain."""
+        if case is not None:
+            return cls.of_echelon(CaseEchelon(field, dimension, case, rows))
         remaining = [list(row) for row in rows if any(row)]
         if not remaining:
             return cls(field, (), dimension)
@@ -137,6 +148,21 @@ class Subspace(Typeset):
             _certify_rank(matrix, pivots)
         basis = echelon.to_dense().rep.to_ddm()[: len(pivots)]
         return cls(field, tuple(tuple(map(reduced, row)) for row in basis), dimension)
+
+    @classmethod
+    def of_echelon(cls, echelon: CaseEchelon) -> Subspace:
+        """Return the span of vectors with parameters."""
+        if echelon.rank == echelon.width:
+            return cls.whole(echelon.width)
+        rows = tuple(map(tuple, echelon.rows))
+        return cls(echelon.field, rows, echelon.width, echelon.case)
+
+    def with_values(self, values: Values) -> Subspace:
+        """Return the subspace at values of the parameters."""
+        if self.case is None:
+            return self
+        rows = [[entry.xreplace(dict(values)) for entry in row] for row in self.basis]
+        return Subspace.spanned_by(rows, self.ambient_dimension)
 
     @property
     def dimension(self) -> int:
@@ -160,8 +186,15 @@ class Subspace(Typeset):
 
     @property
     def pivots(self) -> tuple[int, ...]:
-        """Column of the leading 1 of each row."""
-        return tuple(next(j for j, entry in enumerate(row) if entry) for row in self.rows)
+        """Column of the leading 1 of each row; none for rows with parameters that have no pivot."""
+        if self.case is None:
+            return tuple(next(j for j, entry in enumerate(row) if entry) for row in self.rows)
+        columns = [[bool(row[j]) for row in self.rows] for j in range(self.ambient_dimension)]
+        units = [
+            next((j for j, entry in enumerate(row) if entry == 1 and sum(columns[j]) == 1), None)
+            for row in self.rows
+        ]
+        return tuple(j for j in units if j is not None)
 
     @property
     def is_coordinate(self) -> bool:
@@ -173,7 +206,7 @@ class Subspace(Typeset):
         if field == self.field:
             return self
         rows = tuple(tuple(reduced(embed(entry)) for entry in row) for row in self.rows)
-        return Subspace(field, rows, self.ambient_dimension)
+        return Subspace(field, rows, self.ambient_dimension, self.case)
 
     def __contains__(self, vector: Sequence[Number]) -> bool:
         return Subspace.spanned_by([vector], self.ambient_dimension, argument="vector") <= self
@@ -195,7 +228,11 @@ class Subspace(Typeset):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Subspace):
             return NotImplemented
-        if (self.ambient_dimension, self.pivots) != (other.ambient_dimension, other.pivots):
+        if (self.ambient_dimension, self.dimension) != (other.ambient_dimension, other.dimension):
+            return False
+        if self.case is not None or other.case is not None:
+            return self <= other
+        if self.pivots != other.pivots:
             return False
         first, second = self._over_one_field(other)
         # By differences: over algebraic fields SymPy does not reduce 3/3, and it differs from 1/1.
@@ -208,24 +245,30 @@ class Subspace(Typeset):
     def __reduce__(self) -> tuple[Any, ...]:
         # By its numbers: SymPy cannot pickle the elements of all its fields.
         formal = tuple(formal_generators(self.field))
-        return _from_basis, (self.basis, self.ambient_dimension, formal)
+        return _from_basis, (self.basis, self.ambient_dimension, formal, self.case)
 
     def __hash__(self) -> int:
         # Not of the entries: equal ones may be written in different fields.
-        return hash((self.ambient_dimension, self.pivots))
+        return hash((self.ambient_dimension, self.dimension))
 
     def __add__(self, other: Subspace) -> Subspace:
         if not isinstance(other, Subspace):
             return NotImplemented
         first, second = self._over_one_field(other)
         rows = (*first.rows, *second.rows)
-        return Subspace.from_elements(rows, first.field, self.ambient_dimension)
+        case = self.case or other.case
+        return Subspace.from_elements(rows, first.field, self.ambient_dimension, case)
 
     def orthogonal_complement(self) -> Subspace:
         """Return the vectors orthogonal to all of the subspace."""
         if self.is_zero:
             whole = Subspace.whole(self.ambient_dimension)
             return whole.over(self.field, lambda a: self.field.convert_from(a, sp.QQ))
+        if len(self.pivots) < self.dimension:
+            raise UndecidedError(
+                f"the complement of {self} has no basis that holds for all values of the "
+                "parameters; give values to them"
+            )
         free = [j for j in range(self.ambient_dimension) if j not in self.pivots]
         zero, one = self.field.zero, self.field.one
         result = []
@@ -235,7 +278,7 @@ class Subspace(Typeset):
             for row, pivot in zip(self.rows, self.pivots, strict=True):
                 vector[pivot] = -row[j]
             result.append(vector)
-        return Subspace.from_elements(result, self.field, self.ambient_dimension)
+        return Subspace.from_elements(result, self.field, self.ambient_dimension, self.case)
 
     def intersection(self, other: Subspace) -> Subspace:
         """Return the vectors in both subspaces."""
@@ -378,12 +421,16 @@ def vector_latex(vector: Sequence[sp.Expr]) -> str:
 
 
 def _from_basis(
-    basis: Sequence[Sequence[sp.Expr]], dimension: int, formal: Sequence[sp.Expr]
+    basis: Sequence[Sequence[sp.Expr]],
+    dimension: int,
+    formal: Sequence[sp.Expr],
+    case: Case | None = None,
 ) -> Subspace:
     """Return the subspace with a basis in reduced row echelon form."""
     field, entries = exact_field([entry for row in basis for entry in row], formal=formal)
     elements = iter(map(reduced, entries))
-    return Subspace(field, tuple(tuple(next(elements) for _ in row) for row in basis), dimension)
+    rows = tuple(tuple(next(elements) for _ in row) for row in basis)
+    return Subspace(field, rows, dimension, case)
 
 
 def _axis(vector: Sequence[sp.Expr]) -> int | None:

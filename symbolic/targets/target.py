@@ -28,9 +28,9 @@ import functools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar
 
 import sympy as sp
 
@@ -40,12 +40,20 @@ from ..exact.polynomial_elements import checked_variables
 from ..expressions._singularities import require_few_kinks
 from ..expressions.activations import Activation, activation, z as _z
 from ..expressions.exact_numbers import require_evaluated, require_exact
-from ..expressions.parser import MAX_VARIABLES, parse_expression, parse_target
-from ..expressions.piecewise_polynomials import without_extrema
+from ..expressions.parser import (
+    MAX_VARIABLES,
+    Parameters,
+    may_be_an_input,
+    named_symbols,
+    parse_expression,
+    parse_target,
+)
+from ..expressions.piecewise_polynomials import by_steps, without_extrema
 from ..expressions.regularity import require_square_integrable
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.expansion import HermiteExpansion
 from ..hermite.tensors import hermite_tensor, orthogonal_matrix
+from .cases import Case, CaseTree, by_cases, numerator
 from .conditional_spans import HIGHEST_DEGREE, MultiIndex
 from .ridge_norms import second_moment
 from .ridge_terms import T, ridge_terms, truncated_symbol
@@ -138,6 +146,9 @@ _COORDINATE = re.compile(r"x[0-9]+")
 _LETTERS = ({"x", "y", "z"}, {"u", "v", "w"})
 
 
+Result = TypeVar("Result")
+
+
 @dataclass(frozen=True, repr=False)
 class Target:
     r"""A function of standard Gaussian coordinates x_1..x_r with finite second moment.
@@ -152,6 +163,10 @@ class Target:
         The function, exact.
     variables : tuple of Symbol
         The coordinates, real, in order.
+    parameters : tuple of Symbol
+        The other symbols of the function.
+    case : Case or None
+        Values of the parameters that are looked at; None where none are chosen yet.
 
     Examples
     --------
@@ -165,11 +180,18 @@ class Target:
     name: str = field(compare=False)
     expr: sp.Expr
     variables: tuple[sp.Symbol, ...]
+    parameters: tuple[sp.Symbol, ...] = ()
+    case: Case | None = None
 
     @property
     def dimension(self) -> int:
         """Number of coordinates r; f may depend on fewer directions."""
         return len(self.variables)
+
+    @property
+    def has_open_parameters(self) -> bool:
+        """Whether there are parameters, and no case of their values is chosen."""
+        return bool(self.parameters) and self.case is None
 
     @functools.cached_property
     def is_polynomial(self) -> bool:
@@ -195,7 +217,7 @@ class Target:
                 f"target {self.name!r} is not a polynomial, so its expansion does not end; "
                 "use he_coefficients(k) for one degree"
             )
-        return _polynomial_expansion(self.expr, self.variables)
+        return _polynomial_expansion(self.expr, self.variables, self.parameters)
 
     def he_coefficients(self, k: int) -> Mapping[MultiIndex, sp.Expr]:
         r"""Return the coefficients c_α of He_α with \|α\| = k; plain zeros are left out.
@@ -212,7 +234,8 @@ class Target:
         """
         _check_degree(k)
         if self.is_polynomial:
-            return dict(_polynomial_parts(self.expr, self.variables).get(k, {}))
+            parts = _polynomial_parts(self.expr, self.variables, self.parameters)
+            return dict(parts.get(k, {}))
         symbol = truncated_symbol(self.expr, self.variables, k)
         return {alpha: c for alpha, c in symbol.items() if sum(alpha) == k}
 
@@ -342,11 +365,86 @@ class Target:
             expr = self.expr.xreplace(dict(zip(self.variables, images, strict=True)))
         return target(expr, self.variables)
 
+    def with_values(self, values: Mapping[sp.Symbol, sp.Expr]) -> Target:
+        """Return the target with exact numbers for parameters.
+
+        Parameters
+        ----------
+        values : mapping of Symbol to Expr or number
+            Parameters that are left out stay.
+
+        Examples
+        --------
+        >>> f = target("x1 + a*x1*x2", parameters="a")
+        >>> f.with_values({f.parameters[0]: 2})
+        Target('2*x1*x2 + x1', variables x1, x2)
+        """
+        foreign = [x for x in values if x not in self.parameters]
+        if foreign:
+            raise ParameterError(
+                f"{foreign[0]} is no parameter of target {shorten(self.name)!r}, which has "
+                f"{', '.join(map(str, self.parameters)) or 'none'}"
+            )
+        numbers = {x: require_exact(value, f"values[{x}]") for x, value in values.items()}
+        return target(self.expr.xreplace(numbers), self.variables)
+
+    def vanish(self, numbers: Sequence[sp.Expr], what: str) -> bool:
+        """Whether all of some constants of the target are zero; `what` names them in errors.
+
+        With parameters the case of the target answers.
+        """
+        if self.case is None:
+            return all(is_exactly_zero(number, what) for number in numbers)
+        return self.case.decide(map(numerator, numbers))
+
+    def by_cases(self, compute: Callable[[Target], Result], subject: str) -> CaseTree[Result]:
+        """Return what a computation gives for all values of the parameters, case by case.
+
+        Parameters
+        ----------
+        compute : callable
+            From the target in one case.
+        subject : str
+            What is computed.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            If the function is not rational in the parameters, so that the conditions on them would
+            be no polynomials.
+        """
+        start = Case(self.parameters)
+        for denominator in self._denominators():
+            start = start.where_some_do_not((denominator,))
+        return by_cases(
+            start, lambda case: compute(replace(self, case=case)), f"{subject} of {self.name}"
+        )
+
+    def _denominators(self) -> list[sp.Expr]:
+        """Return the denominators that hold parameters; refuse functions of parameters."""
+        parts = sp.preorder_traversal(self.expr)
+        result = []
+        for node in parts:
+            if not node.args or not node.free_symbols & set(self.parameters):
+                continue
+            if node.is_Pow and node.exp.is_Integer:
+                if node.exp.is_negative and not node.base.free_symbols & set(self.variables):
+                    result.append(numerator(node.base))
+            elif not (node.is_Add or node.is_Mul):
+                raise UnsupportedExpressionError(
+                    f"the parameters of target {shorten(self.name)!r} enter through {node}, so "
+                    "that the conditions on them are no polynomials; they are decided for "
+                    "coefficients that are rational in the parameters: give values to the others, "
+                    "or name a function of them as a parameter of its own"
+                )
+        return result
+
     def __str__(self) -> str:
         return self.name
 
     def __repr__(self) -> str:
-        return f"Target({self.name!r}, variables {', '.join(map(str, self.variables))})"
+        named = f", parameters {', '.join(map(str, self.parameters))}" if self.parameters else ""
+        return f"Target({self.name!r}, variables {', '.join(map(str, self.variables))}{named})"
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle f(x) = {sp.latex(self.expr)}$"
@@ -356,6 +454,7 @@ def target(
     spec: str | sp.Expr | Activation | Target,
     variables: Sequence[sp.Symbol] | None = None,
     *,
+    parameters: Parameters = True,
     argument: str = "target",
 ) -> Target:
     r"""Return the target that a text or an expression stands for.
@@ -366,22 +465,28 @@ def target(
         Text in x1, x2, … (see :func:`.parser.parse_target`), a SymPy expression, or an activation,
         which is taken as a function of x1.
     variables : sequence of Symbol, optional
-        Coordinates in order, real or without assumptions. By default x1, x2, … of a text. Of an
-        expression its symbols, sorted by name, if all are coordinates: a single symbol, symbols of
-        one name with numbers such as x1, x3 or w1, w2, or letters of x, y, z or of u, v, w.
+        Coordinates in order, real or without assumptions; all other symbols are then parameters. By
+        default x1, x2, …, and in an expression without these its symbols, sorted by name, if all
+        are coordinates: a single symbol, symbols of one name with numbers such as w1, w2, or
+        letters of x, y, z or of u, v, w.
+    parameters : bool, str, sequence or mapping
+        Names or symbols of parameters, as "a b" or [a, b], which a text may hold only if they are
+        named; a mapping declares their kinds, as {"a": "positive"}. Of an expression the symbols
+        beside x1, x2, … are parameters by themselves. False refuses them.
     argument : str
         How the user knows the target; error messages name it.
 
     Returns
     -------
     Target
-        With real coordinates, whatever was declared of those in the expression.
+        With real coordinates, whatever was declared of those in the expression. Parameters stay
+        the symbols they are, and stand for real numbers with the signs they are declared with.
 
     Raises
     ------
     ExpressionError
-        If a text is no expression in x1, x2, …, two symbols have one name, or a symbol of an
-        expression without `variables` may be a parameter: a in x1 + a*x1*x2.
+        If a text is no expression in x1, x2, … and the parameters, two symbols have one name, or a
+        symbol may be a coordinate as well as a parameter: y in x1 + y*x1*x2.
     AssumptionError
         If :math:`\mathbb{E} f^2` is not finite.
     UnsupportedExpressionError
@@ -389,21 +494,39 @@ def target(
     ParameterError
         If an expression holds a floating-point number: :func:`.exact_numbers.rationalized` converts
         it explicitly. Decimals in a text are exact.
+
+    Examples
+    --------
+    >>> a, x1, x2 = sp.symbols("a x1 x2")
+    >>> target(x1 + a * x1 * x2).parameters, target("x1 + a*x1*x2", parameters="a").variables
+    ((a,), (x1, x2))
     """
     if isinstance(spec, Target):
+        if spec.parameters and parameters is False:
+            raise _without_values(spec.name, spec.parameters, argument)
         return spec
+    declared = named_symbols(parameters)
     if isinstance(spec, Activation):
         x1 = sp.Symbol("x1", real=True)
-        return Target(spec.name, spec.expr.xreplace({_z: x1}), (x1,))
+        named = _checked_parameters(spec.expr, (_z,), parameters, declared, spec.name, argument)
+        return Target(spec.name, spec.expr.xreplace({_z: x1}), (x1,), named)
     if isinstance(spec, str):
         if variables is None:
-            expr, coordinates = parse_target(spec, argument=argument)
+            try:
+                expr, coordinates = parse_target(spec, parameters=declared, argument=argument)
+            except ExpressionError as error:
+                if "unknown name" not in str(error) or parameters is False:
+                    raise
+                raise ExpressionError(
+                    f"{error}\n  a parameter has to be named: parameters='a', or --parameter a"
+                ) from None
         else:
             coordinates = tuple(sp.Symbol(x.name, real=True) for x in checked_variables(variables))
-            expr = parse_expression(spec, coordinates, argument=argument)
+            known = {x.name: x for x in (*declared.values(), *coordinates)}
+            expr = parse_expression(spec, known, argument=argument)
         name = spec.strip()
     elif isinstance(spec, sp.Expr):
-        expr, coordinates = _with_real_coordinates(spec, variables, argument)
+        expr, coordinates = _with_real_coordinates(spec, variables, declared, argument)
         name = str(spec)
     else:
         raise ParameterError(
@@ -414,40 +537,109 @@ def target(
         raise ExpressionError(
             f"{argument} {name!r} has no coordinates; use x1, x2, ... as in 'x1 + x1*x2'"
         )
-    made = Target(name, expr, coordinates)
+    named = _checked_parameters(expr, coordinates, parameters, declared, name, argument)
+    made = Target(name, expr, coordinates, named)
     _check(made, argument)
     return made
 
 
+def closed_target(
+    spec: str | sp.Expr | Activation | Target,
+    variables: Sequence[sp.Symbol] | None = None,
+    *,
+    argument: str = "target",
+) -> Target:
+    """Return a target without parameters, as :func:`target` does, for what needs numbers."""
+    return target(spec, variables, parameters=False, argument=argument)
+
+
+def _checked_parameters(
+    expr: sp.Expr,
+    coordinates: Sequence[sp.Symbol],
+    parameters: Parameters,
+    declared: Mapping[str, sp.Symbol],
+    name: str,
+    argument: str,
+) -> tuple[sp.Symbol, ...]:
+    """Return the parameters of a function, in the order in which they were named."""
+    used = expr.free_symbols - set(coordinates)
+    if used and parameters is False:
+        raise _without_values(name, sorted(used, key=_by_number), argument)
+    foreign = sorted(used - set(declared.values()), key=_by_number)
+    if foreign and not isinstance(parameters, bool):
+        raise ExpressionError(
+            f"{argument} {shorten(name)!r} holds {', '.join(map(str, foreign))}, which is neither "
+            "a coordinate nor among the parameters; name it in one of them"
+        )
+    clash = {x.name for x in coordinates} & {x.name for x in used}
+    if clash:
+        raise ExpressionError(
+            f"{argument} {shorten(name)!r} has a parameter and a coordinate named "
+            f"{min(clash)!r}; rename one of them"
+        )
+    for symbol in used:
+        if symbol.is_extended_real is False or symbol.is_zero:
+            raise ParameterError(
+                f"the parameter {symbol} of {argument} must stand for real numbers; "
+                "declare it with real=True or a sign"
+            )
+    return (*(x for x in declared.values() if x in used), *foreign)
+
+
+def _without_values(name: str, parameters: Sequence[sp.Symbol], argument: str) -> ExpressionError:
+    names = ", ".join(map(str, parameters))
+    return ExpressionError(
+        f"{argument} {shorten(name)} holds {names}: numbers are needed here, not parameters\n"
+        f"  inputs are x1, x2, ...; give a number for a parameter, as expr.subs({parameters[0]}, 2)"
+    )
+
+
 def _with_real_coordinates(
-    spec: sp.Expr, variables: Sequence[sp.Symbol] | None, argument: str
+    spec: sp.Expr,
+    variables: Sequence[sp.Symbol] | None,
+    declared: Mapping[str, sp.Symbol],
+    argument: str,
 ) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
     require_evaluated(require_exact(spec, argument), argument)
     if variables is not None:
         checked_variables(variables)
-    given = list(variables) if variables is not None else sorted(spec.free_symbols, key=_by_number)
-    names = [symbol.name for symbol in {*given, *spec.free_symbols}]
+    names = [symbol.name for symbol in {*(variables or ()), *spec.free_symbols}]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ExpressionError(
             f"{argument} {spec} has two different symbols named {twice[0]!r}: same name, different "
             "assumptions; build the expression and `variables` from the same Symbol objects"
         )
-    if variables is None:
-        _require_coordinates(spec, given, argument)
+    given = list(variables) if variables is not None else _coordinates(spec, declared, argument)
+    foreign = {*spec.free_symbols} - {*given, *declared.values()}
+    missing = sorted(x.name for x in foreign if _COORDINATE.fullmatch(x.name))
+    if missing:
+        raise ExpressionError(
+            f"{argument} {spec} holds {', '.join(missing)}, which `variables` does not; name it "
+            "there, or among the parameters"
+        )
     if given:
         # Of a positive x SymPy has already written abs(x) as x.
         checked_variables(given)
-    foreign = sorted(map(str, spec.free_symbols - set(given)))
-    if foreign:
-        raise ExpressionError(
-            f"{argument} {spec} holds {', '.join(foreign)}, which `variables` does not; "
-            "substitute numbers for parameters"
-        )
     real = [sp.Symbol(symbol.name, real=True) for symbol in given]
     # A replacement by themselves rebuilds all of a long polynomial.
     expr = spec if given == real else spec.xreplace(dict(zip(given, real, strict=True)))
-    return without_extrema(expr, argument), tuple(real)
+    return without_extrema(by_steps(expr, real), argument), tuple(real)
+
+
+def _coordinates(
+    spec: sp.Expr, declared: Mapping[str, sp.Symbol], argument: str
+) -> list[sp.Symbol]:
+    """Return the symbols of an expression that are coordinates; refuse what may be either."""
+    free = sorted(spec.free_symbols - set(declared.values()), key=_by_number)
+    numbered = [x for x in free if _COORDINATE.fullmatch(x.name)]
+    if not numbered:
+        _require_coordinates(spec, free, argument)
+        return free
+    unclear = [x.name for x in free if x not in numbered and may_be_an_input(x)]
+    if unclear:
+        raise _ambiguous(spec, unclear, [x.name for x in free], argument)
+    return numbered
 
 
 def _require_coordinates(spec: sp.Expr, symbols: Sequence[sp.Symbol], argument: str) -> None:
@@ -457,11 +649,18 @@ def _require_coordinates(spec: sp.Expr, symbols: Sequence[sp.Symbol], argument: 
     numbered = len(heads) == 1 and not heads & set(names)
     if len(names) < 2 or numbered or any(map(set(names).issubset, _LETTERS)):
         return
-    others = [name for name in names if not _COORDINATE.fullmatch(name)]
-    raise ExpressionError(
-        f"{argument} {shorten(str(spec))} holds {', '.join(others)}: a coordinate or a parameter?\n"
-        "  inputs are x1, x2, ...; give a number for a parameter, as expr.subs(a, 2), or name all "
-        f"inputs in their order: target(expr, variables=[{', '.join(names)}])"
+    raise _ambiguous(spec, names, names, argument)
+
+
+def _ambiguous(
+    spec: sp.Expr, unclear: Sequence[str], names: Sequence[str], argument: str
+) -> ExpressionError:
+    return ExpressionError(
+        f"{argument} {shorten(str(spec))} holds {', '.join(unclear)}: "
+        "a coordinate or a parameter?\n"
+        "  inputs are x1, x2, ...; say which symbols are parameters, as "
+        f"parameters=[{unclear[0]}], or name all inputs in their order, as "
+        f"variables=[{', '.join(names)}]"
     )
 
 
@@ -489,7 +688,7 @@ def _check(made: Target, argument: str) -> None:
                 f"{size.hermite_terms} Hermite coefficients; use at most degree {HIGHEST_DEGREE} "
                 f"and {MOST_TERMS} coefficients"
             )
-        _polynomial_expansion(made.expr, made.variables)
+        _polynomial_expansion(made.expr, made.variables, made.parameters)
         return
     try:
         terms = ridge_terms(made.expr, made.variables)
@@ -516,17 +715,20 @@ def _check_degree(k: int) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def _polynomial_expansion(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> HermiteExpansion:
-    return HermiteExpansion.from_polynomial(expr, variables)
+def _polynomial_expansion(
+    expr: sp.Expr, variables: tuple[sp.Symbol, ...], parameters: tuple[sp.Symbol, ...]
+) -> HermiteExpansion:
+    return HermiteExpansion.from_polynomial(expr, variables, parameters=parameters)
 
 
 @functools.lru_cache(maxsize=64)
 def _polynomial_parts(
-    expr: sp.Expr, variables: tuple[sp.Symbol, ...]
+    expr: sp.Expr, variables: tuple[sp.Symbol, ...], parameters: tuple[sp.Symbol, ...]
 ) -> dict[int, dict[MultiIndex, sp.Expr]]:
     """Return {k: {α: c_α}} with |α| = k."""
     parts: dict[int, dict[MultiIndex, sp.Expr]] = {}
-    for alpha, c in _polynomial_expansion(expr, variables).he_coefficients().items():
+    expansion = _polynomial_expansion(expr, variables, parameters)
+    for alpha, c in expansion.he_coefficients().items():
         parts.setdefault(sum(alpha), {})[alpha] = c
     return parts
 

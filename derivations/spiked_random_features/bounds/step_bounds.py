@@ -38,7 +38,8 @@ from ....pages import Block, Indented, Page
 from ....runtime.generated import defined
 from ....symbolic.expressions.activations import activation
 from ....symbolic.gaussian.expectation import GaussianExpectation, expect
-from ....symbolic.hermite.coefficients import hermite_coefficient, information_exponent
+from ....symbolic.hermite.coefficients import hermite_coefficient
+from ....symbolic.leaps.leap_index import information_exponent
 from ....symbolic.printing.compiled import Formula
 from ...derived import derived
 from .. import mapping, physics as fe

@@ -189,9 +189,10 @@ def test_doit_does_nested_expectations():
     assert E(E(relu(x + z), x) * z, z).doit() == HALF  # Stein: E Phi(z)
 
 
-def test_piecewise_integrands_stay():
-    integrand = sp.Piecewise((z, z > 0), (0, True))
+def test_piecewise_integrands_that_no_rule_takes_stay():
+    integrand = sp.Piecewise((sp.tanh(z), z > 0), (0, True))
     assert expect(integrand, z) == E(integrand, z)
+    assert expect(sp.Piecewise((z, z > 0), (0, True)), z) == 1 / sp.sqrt(2 * sp.pi)
 
 
 # -- digits

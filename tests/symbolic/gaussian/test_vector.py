@@ -146,7 +146,8 @@ def test_perfect_correlation_in_the_law(sign):
 
 
 def test_piecewise_and_variables_without_variance():
-    piecewise = sp.Piecewise((u, u > 0), (0, True)) * v
+    assert expect_joint(sp.Piecewise((u, u > 0), (0, True)) * v, PAIR) == PAIR.covariance[0, 1] / 2
+    piecewise = sp.Piecewise((tanh(u), u > 0), (0, True)) * v
     assert expect_joint(piecewise, PAIR) == JointExpectation(piecewise, PAIR)
     fixed = GaussianVector((u, v), [1, 0], [[0, 0], [0, 1]])
     assert expect_joint(relu(u) * relu(v), fixed) == 1 / sp.sqrt(2 * sp.pi)

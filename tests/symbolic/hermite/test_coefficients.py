@@ -25,8 +25,8 @@ from giantstep.symbolic.hermite.coefficients import (
     hermite_coefficient,
     hermite_coefficients,
     hermite_polynomial,
-    information_exponent,
 )
+from giantstep.symbolic.leaps.leap_index import information_exponent
 
 pi, sqrt, exp = sp.pi, sp.sqrt, sp.exp
 HALF = sp.Rational(1, 2)
@@ -388,7 +388,7 @@ slope = sp.Symbol("a", real=True)
         (z * sp.erf(bare), None, ParameterError, "same name, different assumptions"),
         (sp.erf(positive), positive, ParameterError, r"use Symbol\('z', real=True\)"),
         (sp.Abs(positive), None, ParameterError, "does not fulfil"),
-        (sp.erf(slope * z), None, ExpressionError, "as in variable=z"),
+        (sp.erf(slope * sp.Symbol("t")), None, ExpressionError, "as in variable=t"),
         (sp.erf(z), "z", ParameterError, "must be a SymPy Symbol"),
         (3, z, ParameterError, "a name, a text or a SymPy expression, not 3"),
         (3, None, ParameterError, "a name, a text or a SymPy expression, not 3"),

@@ -13,8 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
 from giantstep.symbolic.expressions.activations import CATALOGUE as ACTIVATIONS
-from giantstep.symbolic.hermite.coefficients import information_exponent
-from giantstep.symbolic.leaps.leap_index import leap_index
+from giantstep.symbolic.leaps.leap_index import information_exponent, leap_index
 from giantstep.symbolic.leaps.leap_report import leap_filtration
 from giantstep.symbolic.targets.subspaces import Subspace
 from giantstep.symbolic.targets.target import target

@@ -7,11 +7,10 @@ import pytest
 import sympy as sp
 from hypothesis import given, settings, strategies as st
 
-from giantstep.symbolic.exact.fields import common_field
+from giantstep.symbolic.exact.fields import common_field, formal_field
 from giantstep.symbolic.expressions.activations import CATALOGUE, z
 from giantstep.symbolic.hermite.coefficients import hermite_coefficient
 from giantstep.symbolic.targets.closed_symbols import closed_symbol, softplus_kernel, tanh_kernel
-from giantstep.symbolic.targets.formal_fields import formal_field
 from giantstep.symbolic.targets.ridge_terms import T
 from giantstep.symbolic.targets.spans import Expander, places
 from giantstep.symbolic.targets.target import target

@@ -1,0 +1,85 @@
+"""Leaps of labels that are drawn: those of E[y|u], with the noise that the law has."""
+
+import json
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import giantstep as gs
+from giantstep.errors import AssumptionError, ParameterError
+from giantstep.symbolic.leaps.staircase import staircase
+
+
+def test_additive_noise_changes_no_direction():
+    found, without = gs.label_leaps("x1 + x1*x2", noise_variance=0.5), staircase("x1 + x1*x2")
+    assert found.staircase.subspaces == without.subspaces
+    assert found.noise_variance == sp.Rational(1, 2)
+
+
+def test_flips_shrink_the_labels_and_add_noise():
+    found = gs.label_leaps("sign(x1*x2)", flips=0.1)
+    x1, x2 = found.regression.variables
+    assert found.regression.expr == sp.Rational(4, 5) * sp.sign(x1) * sp.sign(x2)
+    assert found.noise_variance == 1 - sp.Rational(16, 25)
+    assert found.leaps.leap_index == 2
+    assert found.recovery.kind == "easy"
+
+
+def test_gradients_see_less_than_transforms_of_labels():
+    # E[y|u] = u³ - 3u has order 3, but the label itself shows u at first order.
+    found = gs.label_leaps("He(3, x1)", noise_variance=1.0)
+    assert found.leaps.leap_index == 3
+    assert found.recovery.kind == "trivial"
+
+
+@pytest.mark.parametrize("labels", ["probit", "sign", "logistic"])
+def test_noise_and_mean_against_drawn_labels(labels):
+    options = {"flips": 0.2} if labels == "sign" else {}
+    options |= {"noise_variance": 0.7} if labels == "probit" else {}
+    found = gs.label_leaps("x1", labels=labels, **options)
+    source = np.random.default_rng(3)
+    u = source.standard_normal(400_000)
+    if labels == "probit":
+        y = np.sign(u + np.sqrt(0.7) * source.standard_normal(u.size))
+    elif labels == "sign":
+        y = np.sign(u) * np.where(source.random(u.size) < 0.2, -1, 1)
+    else:
+        y = np.where(source.random(u.size) < 1 / (1 + np.exp(-u)), 1, -1)
+    first = float(found.regression.he_coefficients(1)[(1,)].evalf())
+    assert abs(np.mean(y * u) - first) < 4 / np.sqrt(u.size)
+    whole = float((found.regression.norm_squared + found.noise_variance).evalf())
+    assert abs(whole - 1) < 1e-12
+
+
+def test_quantised_labels():
+    found = gs.label_leaps("sign(x1 - 1) + sign(x1 + 1)")
+    assert found.noise_variance == 0
+    assert found.leaps.leap_index == 1
+
+
+def test_one_step_takes_the_noise_of_the_labels():
+    found = gs.label_leaps("x1", labels="sign", flips=0.25)
+    step = found.giant_step("relu")
+    assert step.noise_variance == sp.Rational(3, 4)
+    assert step.order == 1
+    clean = gs.label_leaps("x1", labels="sign").giant_step("relu")
+    ratio = step.ridge_constants[0] / clean.ridge_constants[0]
+    assert sp.simplify(ratio - sp.Rational(1, 2)) == 0
+
+
+def test_results_print_and_become_json():
+    found = gs.label_leaps("x1", labels="probit", noise_variance=1.0)
+    assert "erf(sqrt(2)*x1/2)" in str(found)
+    assert json.loads(found.to_json())["noise_variance"] == "2/3"
+
+
+def test_bad_input():
+    with pytest.raises(ParameterError, match="labels must be one of"):
+        gs.label_leaps("x1", labels="counts")
+    with pytest.raises(ParameterError, match="flips must be below 1/2"):
+        gs.label_leaps("sign(x1)", flips=0.5)
+    with pytest.raises(ParameterError, match="flips exchange two labels"):
+        gs.label_leaps("x1", flips=0.1)
+    with pytest.raises(AssumptionError, match="constant"):
+        gs.label_leaps("1 + 0*x1 + x1**2 - x1**2")

@@ -1,0 +1,157 @@
+"""Parameters go through: put into a result, numbers give the result for these numbers."""
+
+import pytest
+import sympy as sp
+
+import giantstep as gs
+from giantstep.errors import (
+    AssumptionError,
+    ExpressionError,
+    ParameterError,
+    UnsupportedExpressionError,
+)
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.expressions.functions import relu
+from giantstep.symbolic.targets.stein import GradientExpansion
+from giantstep.symbolic.targets.target import Target, target
+
+z = sp.Symbol("z", real=True)
+x1, x2 = sp.symbols("x1 x2", real=True)
+a = sp.Symbol("a", real=True)
+b = sp.Symbol("b", positive=True)
+POINTS = [{a: sp.Rational(-2, 3), b: sp.Rational(1, 2)}, {a: sp.Integer(0), b: sp.Integer(2)}]
+ACTIVATIONS = [z + a * z**2, relu(z) + a * z, sp.erf(b * z) + a, relu(z) * a + b * z**3]
+TARGETS = [x1 + a * x1 * x2, a * x1 + b * x1 * x2 + x2**2, sp.tanh(x1) + a * x1 * x2]
+
+
+def at(f: sp.Expr, point: dict[sp.Symbol, sp.Expr]) -> Target:
+    return target(f.subs(point), [x1, x2])
+
+
+def equal(first: sp.Expr, second: sp.Expr) -> bool:
+    return abs(sp.N(first - second, 30)) < sp.Float(10) ** -25
+
+
+@pytest.mark.parametrize("f", ACTIVATIONS)
+@pytest.mark.parametrize("point", POINTS)
+def test_hermite_coefficients(f, point):
+    with_parameters, with_numbers = (
+        gs.hermite_coefficients(f, 4),
+        gs.hermite_coefficients(f.subs(point), 4),
+    )
+    for first, second in zip(with_parameters, with_numbers, strict=True):
+        assert equal(first.subs(point), second)
+
+
+@pytest.mark.parametrize("f", [z + a * z**2, relu(z) + a * z, sp.erf(b * z) + a * z])
+@pytest.mark.parametrize("point", POINTS)
+def test_dual_activations(f, point):
+    rho = sp.Symbol("rho", real=True)
+    at = {**point, rho: sp.Rational(1, 3)}
+    first = gs.dual_activation(f, rho).closed_form
+    second = gs.dual_activation(f.subs(point), rho).closed_form
+    assert equal(first.subs(at), second.subs(at))
+
+
+@pytest.mark.parametrize("f", [z + a * z**2, relu(z) + a * z])
+@pytest.mark.parametrize("point", POINTS)
+def test_conditional_equivalences(f, point):
+    centre, spread = sp.Rational(1, 3), sp.Rational(2, 3)
+    first = gs.conditional_equivalence(f, centre, spread)
+    second = gs.conditional_equivalence(f.subs(point), centre, spread)
+    for name in ("mean", "slope", "residual_variance"):
+        assert equal(getattr(first, name).expr.subs(point), getattr(second, name).expr)
+
+
+@pytest.mark.parametrize("f", TARGETS)
+@pytest.mark.parametrize("point", POINTS)
+def test_gradient_expansions(f, point):
+    student = relu(z) + b * z
+    first = gs.gradient_expansion(student, f, 3)
+    second = gs.gradient_expansion(student.subs(point), at(f, point), 3)
+    weights = dict(zip(first.weights, (sp.Rational(1, 3), sp.Rational(2, 5)), strict=True))
+    for one, other in zip(first.inside(), second.inside(), strict=True):
+        assert equal(one.subs({**point, **weights}), other.subs(weights))
+
+
+def test_gradient_expansions_with_parameters_are_read_back():
+    expansion = gs.gradient_expansion(relu(z) + b * z, x1 + a * x1 * x2)
+    assert GradientExpansion.from_dict(expansion.to_dict()) == expansion
+
+
+@pytest.mark.parametrize("f", TARGETS)
+@pytest.mark.parametrize("point", POINTS)
+def test_projections(f, point):
+    norms = gs.project(f, [[1, 1]], 1).norms[:2]
+    for first, second in zip(norms, gs.project(at(f, point), [[1, 1]], 1).norms, strict=False):
+        assert equal(first.subs(point), second)
+    assert equal(
+        gs.residual_norms(f, [[1, 0]], highest=1)[1].subs(point),
+        gs.residual_norms(at(f, point), [[1, 0]], highest=1)[1],
+    )
+
+
+@pytest.mark.parametrize("point", [{a: sp.Rational(-2, 3)}, {a: sp.Integer(0)}])
+def test_giant_steps_by_cases(point):
+    tree = gs.giant_step(a * x1 + x1 * x2)
+    by_tree, at_numbers = tree.at(point), gs.giant_step((a * x1 + x1 * x2).subs(point))
+    assert (by_tree.order, by_tree.leap_index) == (at_numbers.order, at_numbers.leap_index)
+    assert by_tree.learned == at_numbers.learned
+    constants = by_tree.ridge_constants or (), at_numbers.ridge_constants or ()
+    for first, second in zip(*constants, strict=True):
+        assert equal(first, second)
+    assert [str(leaf.case) for leaf in tree.leaves] == ["a != 0", "a = 0"]
+
+
+def test_a_case_is_made_only_where_something_changes():
+    assert len(gs.giant_step(x1 + a * x1 * x2).leaves) == 1
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_first_steps(point):
+    student = relu(z) + b * z
+    first = gs.first_step(student, x1 + a * x1 * x2)
+    second = gs.first_step(student.subs(point), (x1 + a * x1 * x2).subs(point))
+    samples = {gs.first_step("relu", "x1").alignment.free_symbols.pop(): 3}
+    for name in ("spike", "bulk", "output", "alignment"):
+        symbols = {s: sp.Integer(3) for s in getattr(second, name).free_symbols}
+        one, other = getattr(first, name).subs(point).subs(symbols), getattr(second, name)
+        assert equal(one, other.subs(symbols)), samples
+    with pytest.raises(ParameterError, match="the limits hold b, a; give values"):
+        first.values(alpha=2)
+
+
+def test_information_exponents_by_cases():
+    c = sp.Symbol("c", real=True)
+    tree = gs.information_exponent(a * z + c * (z**2 - 1) + z**3)
+    assert [(str(leaf.case), leaf.value) for leaf in tree.leaves] == [
+        ("a != -3", 1), ("a = -3, c != 0", 2), ("a = -3, c = 0", 3),
+    ]  # fmt: skip
+    for values, _ in tree.sample(3):
+        f = (a * z + c * (z**2 - 1) + z**3).subs(values)
+        assert tree.at(values) == gs.information_exponent(f)
+    with pytest.raises(UnsupportedExpressionError, match="no polynomial in a"):
+        gs.information_exponent(sp.tanh(a * z))
+
+
+def test_the_variable_of_an_activation_is_z():
+    x, t = sp.symbols("x t", real=True)
+    with pytest.raises(ExpressionError, match="holds x: the variable or a parameter"):
+        gs.information_exponent(z + x * z**2)
+    with pytest.raises(ExpressionError, match="holds a, t: the variable or a parameter"):
+        gs.information_exponent(t + a * t**2)
+    assert gs.information_exponent(t + a * t**2, parameters=[a]).generic == 1
+    with pytest.raises(ExpressionError, match="numbers are needed here"):
+        activation(activation(z + a * z**2, parameters=True))
+    with pytest.raises(ExpressionError, match="exactly one free symbol"):
+        gs.SpikedRandomFeatures(z + a * z**2, "sin", step_size=1, alpha0=2)
+
+
+def test_duals_without_closed_form_and_symbols_that_are_not_real_are_refused():
+    rho = sp.Symbol("rho", real=True)
+    with pytest.raises(UnsupportedExpressionError, match="needs numbers: give values to a"):
+        gs.dual_activation(sp.tanh(z) + a * z, rho)
+    with pytest.raises(AssumptionError, match="has to be declared real"):
+        gs.dual_activation(z + sp.Symbol("a") * z**2, rho)
+    with pytest.raises(ParameterError, match="rho is a parameter of a function, too"):
+        gs.dual_activation(z + rho * z**2, rho)
