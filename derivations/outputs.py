@@ -206,6 +206,9 @@ class Outputs(Mapping[str, ModelOutput]):
         ]
         return ModelOutput(Quantity(self._model, name), sp.Tuple(*pairs))
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._model._names().outputs
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._model._names().outputs)
 
