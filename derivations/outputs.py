@@ -139,7 +139,8 @@ class ModelOutput(sp.Expr):  # type: ignore[misc]
         Parameters
         ----------
         **parameters
-            By name; parameters of the model itself are as they are unless given here.
+            By name; parameters of the model itself are as they are unless given here. A penalty may
+            be "best": that with the smallest error.
 
         Raises
         ------
@@ -154,10 +155,10 @@ class ModelOutput(sp.Expr):  # type: ignore[misc]
         '0.0195551236'
         """
         known_names(parameters, self.bindings, "parameter of this output")
-        given = {}
+        given: dict[str, Any] = {}
         for name, expr in self.bindings.items():
             if name in parameters:
-                given[name] = parameters[name]
+                given[name] = BEST if parameters[name] == BEST.name else parameters[name]
             elif not expr.free_symbols or expr == BEST:
                 given[name] = expr if expr == BEST else float(expr)
         return float(values_at(self.model, given)[self.name])

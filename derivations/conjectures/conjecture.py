@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -220,7 +221,8 @@ class ConjectureVerdict(Result):
             blocks += [f"{proof.method}: {proof.claim}", Listing(proof.steps)]
         if self.counterexample is not None:
             one = self.counterexample
-            blocks += [str(one), f"{one.relation}: left {one.left}, right {one.right}", one.line]
+            at = ", ".join(f"{name} = {value}" for name, value in one.point.items())
+            blocks += [f"at {at}", f"{one.relation}: left {one.left}, right {one.right}", one.line]
         elif not self.proofs:
             worst = ""
             if self.worst_margin is not None:
@@ -368,8 +370,10 @@ def conjecture(
         verdict = Verdict.REFUTED
     elif all(proof is not None for proof in proofs):
         verdict = Verdict.PROVED
-    elif known and min(t.worst for t in known) >= -1e-9 and all(
-        one[0] is not None or one[2].count for one in results
+    elif (
+        known
+        and min(t.worst for t in known) >= -1e-9
+        and all(one[0] is not None or one[2].count for one in results)
     ):
         verdict = Verdict.SUPPORTED
     else:
@@ -377,9 +381,7 @@ def conjecture(
         if not known:
             obstacles.append("search: no point of the ranges has a value that meets the conditions")
         elif counts["worst_margin"] < 0:
-            obstacles.append(
-                "search: in floats the relation fails, and no proof of that was found"
-            )
+            obstacles.append("search: in floats the relation fails, and no proof of that was found")
     return ConjectureVerdict(
         verdict=verdict,
         proofs=tuple(p for p in proofs if p is not None) if verdict is Verdict.PROVED else (),
@@ -408,7 +410,9 @@ def _one(
     tried = _NOTHING
     if method in (None, "search") and tries:
         short = min(tries, _SHORT) if method is None else tries
-        tried, violation = search(part, tries=short, **options)
+        # Derivatives of models take their time, and what is true by a proof has no use for them.
+        full = method is not None or tries <= _SHORT and is_best(part)
+        tried, violation = search(part, tries=short, descend=full, **options)
         if violation is not None:
             return None, _counterexample(part, violation.point, violation), tried, []
     if method != "search" and not is_best(part):
@@ -419,7 +423,7 @@ def _one(
                 obstacles.append(str(reason))
                 if method == "branch and bound" and "needs a box" in str(reason):
                     raise ParameterError(f"over: {reason}") from None
-    if method is None and tries > _SHORT:
+    if method is None and tries and not is_best(part):
         tried, violation = search(part, tries=tries, **options)
         if violation is not None:
             return None, _counterexample(part, violation.point, violation), tried, []
@@ -490,7 +494,7 @@ def _line(part: Problem, point: Mapping[str, Any]) -> str:
             f"print([N(sympify(side).subs({{{values}}}), 15) for side in "
             f"({part.left}, {part.right})])"
         )
-    text = f"{part.left}, {part.right}"
+    documents = [json.dumps(json.loads(o.model.to_json())) for o in part.outputs]
     labels = {}
     for i, output in enumerate(part.outputs):
         at = {name: value.xreplace({parameter(k): v for k, v in point.items()})
@@ -499,10 +503,10 @@ def _line(part: Problem, point: Mapping[str, Any]) -> str:
             f"{name}={str(value)!r}" if str(value) == "best" else f"{name}={float(value)!r}"
             for name, value in at.items()
         )
-        labels[output] = f"m{i}.outputs[{output.name!r}].value({given})"
+        labels[output] = f"m{documents.index(documents[i])}.outputs[{output.name!r}].value({given})"
     models = [
-        f"m{i} = gs.{type(o.model).__name__}.from_json({o.model.to_json()!r})"
-        for i, o in enumerate(part.outputs)
+        f"m{documents.index(text)} = gs.{type(o.model).__name__}.from_json({text!r})"
+        for o, text in zip(part.outputs, documents, strict=True)
     ]
     sides = []
     for side in (part.left, part.right):
@@ -512,7 +516,7 @@ def _line(part: Problem, point: Mapping[str, Any]) -> str:
         for output, mark in marks.items():
             text = text.replace(mark.name, labels[output])
         sides.append(text)
-    return f"import giantstep as gs; {'; '.join(models)}; print({', '.join(sides)})"
+    return f"import giantstep as gs; {'; '.join(dict.fromkeys(models))}; print({', '.join(sides)})"
 
 
 def _fails_at(part: Problem, one: Counterexample) -> bool:
@@ -554,4 +558,3 @@ def _about_targets(
         undefined=undecided, seed=seed, subject=read,
         obstacles=("targets are infinitely many: a search proves nothing",),
     )  # fmt: skip
-

@@ -121,9 +121,7 @@ def solved(model: Any, columns: Mapping[str, Any], n: int) -> dict[str, Array]:
             if n == 1:
                 return {name: np.full(1, np.nan) for name in names}
         else:
-            return {
-                name: np.where(found.converged, found.values[name], np.nan) for name in names
-            }
+            return {name: np.where(found.converged, found.values[name], np.nan) for name in names}
     rows = []
     for i in range(n):
         row = {name: x[i : i + 1] for name, x in free.items()}
@@ -251,4 +249,3 @@ def _with_error(result: Any, name: str) -> tuple[Any, Any]:
             error = getattr(result, "errors", {}).get(name)
             return row.value, abs(row.value) * 10.0**-15 if error is None else error
     raise KeyError(name)
-

@@ -370,4 +370,3 @@ def _check_domain(
                 ends.append(sp.Integer(-1))
         if ends:
             column(name, [float(x) for x in ends], axes[name])
-

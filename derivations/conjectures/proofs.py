@@ -168,9 +168,7 @@ def goal_of(problem: Problem) -> Goal:
     if form.forms is not None:
         # Coordinates take the place of parameters.
         ranges = {x: r for x, r in ranges.items() if x in margin.free_symbols}
-        where = tuple(
-            c for c in where if c.left.free_symbols | c.right.free_symbols <= set(ranges)
-        )
+        where = tuple(c for c in where if c.left.free_symbols | c.right.free_symbols <= set(ranges))
     return Goal(margin, strict, zero, ranges, where, form.definitions, about)
 
 
@@ -195,7 +193,9 @@ class _Form:
         if forms is None or len(models) > 1:
             raise NotProven(
                 f"outputs of {type(outputs[0].model).__name__} have no closed form in symbols "
-                "with signs" if forms is None else "it holds outputs of several models"
+                "with signs"
+                if forms is None
+                else "it holds outputs of several models"
             )
         self.forms = forms
         fixed: dict[str, sp.Expr] = {}
@@ -406,7 +406,7 @@ def _terms(goal: Goal, rule: Rule, new: Rule, used: set[sp.Symbol]) -> tuple[lis
                 if power % 2 or not factor.is_real:
                     raise
                 one, text = 1, "a square"
-                steps.append(f"{factor}**{power} is not negative")
+                steps.append(f"({factor})**{power} is not negative")
                 continue
             sign *= one**power
             if text:
@@ -464,7 +464,7 @@ def _names(expr: sp.Expr) -> str:
 
 
 def _sign_of_terms(expr: sp.Expr) -> tuple[int, int]:
-    """Return the sign that all terms of a polynomial in positive symbols share, and their number."""
+    """Return the sign that all terms of a polynomial share, and their number."""
     symbols = sorted(expr.free_symbols, key=str)
     for x in symbols:
         if not x.is_nonnegative:
@@ -653,13 +653,14 @@ class _Boxes:
     @property
     def whole(self) -> Cell:
         """The box; ends that are no rational numbers are rounded outwards."""
+        margin = sp.Rational(1, 10**25)
         result = []
         for one in self._goal.ranges.values():
-            ends = [
-                end if end.is_Rational else sp.Rational(end.evalf(30)) + side * sp.Rational(1, 10**25)
+            low, high = (
+                end if end.is_Rational else sp.Rational(end.evalf(30)) + side * margin
                 for end, side in ((one.low, -1), (one.high, 1))
-            ]  # fmt: skip
-            result.append((ends[0], ends[1]))
+            )
+            result.append((low, high))
         return tuple(result)
 
     def run(self) -> tuple[str, bool]:
@@ -714,9 +715,7 @@ class _Boxes:
 
     def _longest(self, cell: Cell) -> int:
         whole = self.whole
-        sizes = [
-            (b - a) / (whole[i][1] - whole[i][0]) for i, (a, b) in enumerate(cell)
-        ]
+        sizes = [(b - a) / (whole[i][1] - whole[i][0]) for i, (a, b) in enumerate(cell)]
         return max(range(len(cell)), key=lambda i: sizes[i])
 
     def _settled(self, cell: Cell) -> bool | None:
@@ -799,9 +798,7 @@ class _Boxes:
         if not moved:
             return None
         points = {
-            x: low
-            for x, (low, high) in zip(self._symbols, least, strict=True)
-            if low == high
+            x: low for x, (low, high) in zip(self._symbols, least, strict=True) if low == high
         }
         key = tuple(points.items())
         if key not in self._faces:

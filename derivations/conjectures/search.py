@@ -75,6 +75,7 @@ def search(
     store: str | os.PathLike[str] | None,
     key: Mapping[str, Any],
     progress: bool,
+    descend: bool = True,
 ) -> tuple[Tried, Violation | None]:
     """Look for a point at which a relation does not hold.
 
@@ -89,6 +90,8 @@ def search(
     key : mapping
         What else fixes the numbers of a block.
     progress : bool
+    descend : bool
+        Follow the smallest margins downwards.
     """
     look = _Look(problem)
     keeper = None if store is None else PieceStore(store, {**key, "seed": seed}, "block")
@@ -118,7 +121,7 @@ def search(
         kept = "the same call resumes there" if store is not None else "without a store, none kept"
         raise KeyboardInterrupt(f"after {done} of {tries} points; {kept}") from None
     descents = 0
-    if best and not best[0][0] < -_ROUNDING:
+    if descend and best and not best[0][0] < -_ROUNDING:
         for start in best[:_DESCENTS]:
             lower = look.descend(np.array(start[1]))
             descents += 1
@@ -382,4 +385,3 @@ def _drawn(one: Range, logarithmic: bool, random: np.random.Generator) -> float:
 def is_best(problem: Problem) -> bool:
     """Tell whether a parameter of an output is at its best value."""
     return any(BEST in o.bindings.values() for o in problem.outputs)
-

@@ -80,9 +80,7 @@ class Monotone:
         word = ("strictly " if self.strict else "") + (
             "increasing" if self.increasing else "decreasing"
         )
-        return (
-            rf"{latex(self.quantity)} \text{{ {word} in }} {latex(parameter(self.variable))}"
-        )
+        return rf"{latex(self.quantity)} \text{{ {word} in }} {latex(parameter(self.variable))}"
 
     @property
     def expressions(self) -> tuple[sp.Expr, ...]:
@@ -352,12 +350,12 @@ class _Reader:
         class Marked(ast.NodeTransformer):
             """Puts names for outputs, which the reader of expressions takes as variables."""
 
-            def visit_Call(inner, call: ast.Call) -> ast.AST:  # noqa: N802, N805
+            def visit_Call(inner, call: ast.Call) -> ast.AST:
                 if isinstance(call.func, ast.Name) and call.func.id in self._outputs:
                     return marked(call.func.id, self._bindings(call))
                 return inner.generic_visit(call)
 
-            def visit_Name(inner, name: ast.Name) -> ast.AST:  # noqa: N802, N805
+            def visit_Name(inner, name: ast.Name) -> ast.AST:
                 if name.id in self._outputs and name.id not in self._symbols:
                     return marked(name.id, {})
                 return name

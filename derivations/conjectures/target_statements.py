@@ -17,13 +17,13 @@ from ...pages import latex_text, shorten
 from ...symbolic.leaps.generative_leap import generative_leap
 from ...symbolic.leaps.isotropic_leap import isotropic_leap
 from ...symbolic.leaps.leap_index import coordinate_leap, leap_index
-from ...symbolic.leaps.leap_report import leaps
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.targets.target import Target, target as read_target
 from .random_targets import TargetFamily, Terms, target_text
 from .statements import parsed, source_of
 from .store import PieceStore
 
+_MOST_SIGNS = 6
 LABEL = "random targets: "
 """Begins the words for the range of a target."""
 
@@ -307,11 +307,12 @@ def _simplified(statement: TargetStatement, f: Target) -> str:
             fewer = {k: c for k, c in terms.items() if k != alpha}
             if any(map(any, fewer)) and _fails(statement, fewer):
                 terms, changed = fewer, True
-    for alpha in list(terms):
-        for value in (Fraction(1), Fraction(-1)):
-            if terms[alpha] != value and _fails(statement, {**terms, alpha: value}):
-                terms = {**terms, alpha: value}
-                break
+    # All at once: a direction of several coordinates is one only with all of its coefficients.
+    if len(terms) <= _MOST_SIGNS:
+        for signs in itertools.product((Fraction(1), Fraction(-1)), repeat=len(terms)):
+            plain = dict(zip(terms, signs, strict=True))
+            if _fails(statement, plain):
+                return target_text(_packed(plain))
     return target_text(_packed(terms))
 
 

@@ -124,4 +124,3 @@ def closed_forms(model: OneGradientStep) -> ClosedForms | None:
                    _signal: _signal, **({_rest: _rest} if rest else {})},
         meanings=_MEANINGS,
     )  # fmt: skip
-
