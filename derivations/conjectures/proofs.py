@@ -738,6 +738,8 @@ class _Boxes:
         slopes = self._slopes(balls)
         middles = [self._flint.arb(ball.mid()) for ball in balls]
         centre = self._value(middles)[0]
+        if centre < 0 and not self._conditions:
+            raise NotProven("branch and bound: the margin has the wrong sign inside the box")
         mean = centre + sum(
             (s * (b - m) for s, b, m in zip(slopes, balls, middles, strict=True)),
             self._flint.arb(0),
@@ -757,6 +759,9 @@ class _Boxes:
         for axis, (low, high) in enumerate(cell):
             for at in dict.fromkeys((low, high, sp.S.Zero)):
                 if not low <= at <= high:
+                    continue
+                face = [*balls[:axis], as_ball_between(at, at), *balls[axis + 1 :]]
+                if not self._value(face)[0].contains(0):
                     continue
                 for order, tape in self._vanishing(axis, at):
                     slope = tape(balls)[0]

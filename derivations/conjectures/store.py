@@ -33,7 +33,8 @@ class PieceStore:
         self, folder: str | os.PathLike[str], key: Mapping[str, object], what: str
     ) -> None:
         self.folder = Path(folder).expanduser()
-        self.key, self.what = dict(key), what
+        # As it is read back: tuples are lists there.
+        self.key, self.what = json.loads(json.dumps(dict(key))), what
 
     def path(self, piece: str) -> Path:
         """File of a piece."""
