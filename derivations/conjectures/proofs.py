@@ -29,6 +29,14 @@ from ...ball_library import require_flint
 from ...errors import GiantstepError, MissingDependencyError, ParameterError, UndecidedError
 from ...result import Result, quantity
 from ...symbolic.exact.ball_functions import BallTape
+from ...symbolic.expressions.functions import (
+    erfcx,
+    log_cosh,
+    normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
+)
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.enclosures import PRECISION
 from ...symbolic.gaussian.zero_test import is_exactly_zero
@@ -42,6 +50,12 @@ METHODS = ("identity", "positive terms", "sturm", "branch and bound")
 _MOST_VARIABLES, _MOST_OPERATIONS, _MOST_FACTORED, _MOST_EXPLICIT = 12, 4000, 700, 6000
 _MOST_CELLS, _HIGHEST_TOUCHING = 4000, 4
 _BITS = 80
+_SINGULAR = (sp.Derivative, sp.DiracDelta)
+_CONTINUOUS = (
+    sp.exp, sp.log, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.tanh, sp.atan, sp.asinh, sp.erf, sp.erfc,
+    sp.Abs, sp.Max, sp.Min, erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus,
+)  # fmt: skip
+_JUMPS = (sp.Piecewise, sp.floor, sp.ceiling, sp.sign, sp.Heaviside)
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,6 +172,7 @@ def goal_of(problem: Problem) -> Goal:
         margin = form.expr(problem.margin)
         zero, strict, about = problem.relation == "==", problem.strict, "the difference"
     else:
+        _require_continuous(problem.left)
         form = _Form(problem, (problem.left,))
         margin = form.derivative(problem.left, statement.variable)
         about = f"the derivative with respect to {statement.variable}"
@@ -170,6 +185,19 @@ def goal_of(problem: Problem) -> Goal:
         ranges = {x: r for x, r in ranges.items() if x in margin.free_symbols}
         where = tuple(c for c in where if c.left.free_symbols | c.right.free_symbols <= set(ranges))
     return Goal(margin, strict, zero, ranges, where, form.definitions, about)
+
+
+def _require_continuous(quantity: sp.Expr) -> None:
+    """Refuse what may jump: it changes where its derivative says nothing.
+
+    Poles are seen in the denominator of the derivative.
+    """
+    for node in sp.preorder_traversal(quantity):
+        known = isinstance(node, _CONTINUOUS) or not isinstance(node, sp.Function | sp.Piecewise)
+        if not known:
+            raise NotProven(
+                f"{str(node)[:60]} may jump or have a pole, so that a derivative proves nothing"
+            )
 
 
 def _is_second(problem: Problem, symbol: sp.Symbol) -> bool:
@@ -326,6 +354,7 @@ def _positive_terms(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
                 found, one = _terms(goal, rule, new, used)
                 steps += found
                 strict = strict and one
+            _require_whole_lines(goal, parts)
         except NotProven as error:
             reasons.append(str(error))
             continue
@@ -373,7 +402,7 @@ def _half_lines(goal: Goal) -> Iterator[list[tuple[Rule, Rule]]]:
 
 
 def _ordered(goal: Goal) -> dict[sp.Symbol, sp.Symbol]:
-    """Return variables that a condition puts above another one, whose range begins as low."""
+    """Return variables that a condition puts above another one."""
     result: dict[sp.Symbol, sp.Symbol] = {}
     for c in goal.where:
         small, large = (c.left, c.right) if c.relation in ("<", "<=") else (c.right, c.left)
@@ -382,6 +411,20 @@ def _ordered(goal: Goal) -> dict[sp.Symbol, sp.Symbol]:
             if plain and small not in result.values() and large not in result.values():
                 result[large] = small
     return result
+
+
+def _require_whole_lines(goal: Goal, parts: Sequence[tuple[Rule, Rule]]) -> None:
+    """Refuse a pole where the two halves of a line meet."""
+    below = sp.fraction(sp.together(goal.margin))[1]
+    for rule, _ in parts:
+        for x in rule:
+            if goal.ranges[x].low == -sp.oo and goal.ranges[x].high == sp.oo:
+                others = {y: v for y, v in rule.items() if y != x}
+                met = sp.expand(below.xreplace({x: sp.S.Zero}).xreplace(others))
+                if met == 0:
+                    raise NotProven(f"positive terms: the margin has a pole at {x} = 0")
+                for factor, _ in _factors(met):
+                    _sign_of_terms(factor)
 
 
 def _terms(goal: Goal, rule: Rule, new: Rule, used: set[sp.Symbol]) -> tuple[list[str], bool]:
@@ -403,9 +446,9 @@ def _terms(goal: Goal, rule: Rule, new: Rule, used: set[sp.Symbol]) -> tuple[lis
             try:
                 one, text = _sign_of_factor(goal, factor, used)
             except NotProven:
-                if power % 2 or not factor.is_real:
+                # A square may vanish, which below would be a pole.
+                if power % 2 or not factor.is_real or name == "denominator":
                     raise
-                one, text = 1, "a square"
                 steps.append(f"({factor})**{power} is not negative")
                 continue
             sign *= one**power
@@ -499,18 +542,29 @@ def _sign_of_constant(value: sp.Expr) -> int:
 def _never_vanishes(goal: Goal, new: Rule) -> bool:
     """Tell whether a margin with terms of one sign vanishes nowhere, ends of ranges included."""
     ends = []
+    ordered, where = _ordered(goal), {(c.left, c.right) for c in goal.where if "=" in c.relation}
     for x in new:
         one = goal.ranges[x]
-        closed = [
+        closed: list[sp.Expr] = [
             end for end, is_open in ((one.low, one.low_open), (one.high, one.high_open))
             if end.is_finite and not is_open
         ]  # fmt: skip
+        below = ordered.get(x)
+        if not closed and one.low == -sp.oo and one.high == sp.oo:
+            # Where the two halves of the line meet.
+            closed.append(sp.S.Zero)
+        if below is not None and {(below, x), (x, below)} & where:
+            closed.append(below)
         ends.append([None, *closed])
     for face in itertools.product(*ends):
         rule = {x: end for x, end in zip(new, face, strict=True) if end is not None}
         if not rule:
             continue
-        numerator = sp.fraction(sp.together(goal.margin.xreplace(rule)))[0]
+        # One after the other: a variable may end where another one is.
+        restricted = goal.margin
+        for x, end in sorted(rule.items(), key=lambda pair: not pair[1].free_symbols):
+            restricted = restricted.xreplace({x: end})
+        numerator = sp.fraction(sp.together(restricted))[0]
         if sp.expand(numerator) == 0:
             return False
     return all(x.is_positive for x in goal.margin.free_symbols - set(new))
@@ -639,8 +693,9 @@ class _Boxes:
         self._flint = flint
         self._value = self._tape([goal.margin])
         slopes = [goal.margin.diff(x) for x in self._symbols]
-        singular = (sp.Derivative, sp.DiracDelta)
-        self._slopes = None if any(s.has(*singular) for s in slopes) else self._tape(slopes)
+        # Values at jumps are in no derivative.
+        smooth = not goal.margin.has(*_JUMPS) and not any(s.has(*_SINGULAR) for s in slopes)
+        self._slopes = self._tape(slopes) if smooth else None
         self._conditions = [(c.relation, self._tape([c.right - c.left])) for c in goal.where]
         self._touching: dict[tuple[int, sp.Rational], list[tuple[int, BallTape]]] = {}
         self._faces: dict[tuple[tuple[int, sp.Expr], ...], int | None] = {}
@@ -782,12 +837,11 @@ class _Boxes:
             self._touching[key] = []
             x, derivative = self._symbols[axis], self._goal.margin
             for order in range(1, _HIGHEST_TOUCHING + 1):
-                if derivative.has(sp.Derivative, sp.DiracDelta) or not _is_zero(
-                    derivative.xreplace({x: at})
-                ):
+                if not _is_zero(derivative.xreplace({x: at})):
                     break
                 derivative = derivative.diff(x)
-                # An order may be shown by the next ones only where it vanishes, too.
+                if derivative.has(*_SINGULAR):
+                    break
                 self._touching[key].append((order, self._tape([derivative])))
         return self._touching[key]
 

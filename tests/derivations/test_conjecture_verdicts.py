@@ -116,7 +116,7 @@ def test_conditions_and_conjunctions():
 
 def test_a_false_statement_is_never_proved():
     for text, over in [
-        ("x**2 > 0", {"x": (-1, 1)}), ("x*y >= 0", {"x": (-1, 1), "y": (0, 1)}),
+        ("x**2 > 0", {"x": (-1, 1)}), ("x**2 > 0", {"x": "real"}), ("x*y >= 0", {"x": (-1, 1), "y": (0, 1)}),
         ("exp(x) <= 1 + x", {"x": (0, 1)}), ("increasing(x**2, x)", {"x": (-1, 1)}),
         ("1/x > 0", {"x": (-1, 1)}), ("x == x**2", {"x": (0, 1)}),
     ]:  # fmt: skip
@@ -252,3 +252,35 @@ def test_the_command_line(capsys, tmp_path):
     assert main(["conjecture", "x > 0", "--over", "x"]) == 2
     assert "NAME=VALUE" in capsys.readouterr().err
     assert main(["conjecture", "x > 0", "--over", "x=1:2", "--set", "alpha=2"]) == 2
+
+
+def test_strict_relations_see_the_ends_that_conditions_make():
+    over = {"a": "positive", "b": "positive"}
+    assert gs.conjecture("b - a > 0", over, ["a < b"], progress=False).proved
+    assert not gs.conjecture("b - a > 0", over, ["a <= b"], progress=False).proved
+    assert gs.conjecture("b - a >= 0", over, ["a <= b"], progress=False).proved
+    assert gs.conjecture("x > 0", {"x": sp.Interval.open(0, 1)}, progress=False).proved
+    assert gs.conjecture("x > 0", {"x": (0, 1)}, progress=False).refuted
+
+
+@pytest.mark.parametrize(
+    ("text", "over"),
+    [
+        ("decreasing(1/x, x)", (-1, 1)), ("decreasing(1/x, x)", (-math.inf, math.inf)),
+        ("increasing(tan(x), x)", (0, 3)), ("decreasing(exp(1/x), x)", (-1, 1)),
+        ("independent(sign(x), x)", (-1, 1)), ("increasing(x - sign(x), x)", (-1, 1)),
+        ("decreasing(log(abs(x))**2, x)", (-1, 1)),
+    ],
+)  # fmt: skip
+def test_a_derivative_proves_nothing_across_a_jump_or_a_pole(text, over):
+    assert not gs.conjecture(text, {"x": over}, progress=False).proved
+
+
+def test_jumps_have_no_mean_value():
+    x = sp.Symbol("x", real=True)
+    jump = sp.Piecewise((x, x < sp.Rational(1, 3)), (x - 1, True))
+    found = gs.conjecture(gs.nonnegative(jump), {x: (0, sp.Rational(1, 2))}, progress=False)
+    assert found.refuted
+    assert not gs.conjecture(
+        gs.increasing(jump, x), {x: (0, 1)}, method="branch and bound", progress=False
+    ).proved
