@@ -411,7 +411,7 @@ def _one(
     if method in (None, "search") and tries:
         short = min(tries, _SHORT) if method is None else tries
         # Derivatives of models take their time, and what is true by a proof has no use for them.
-        full = method is not None or tries <= _SHORT and is_best(part)
+        full = method is not None or (tries <= _SHORT and is_best(part))
         tried, violation = search(part, tries=short, descend=full, **options)
         if violation is not None:
             return None, _counterexample(part, violation.point, violation), tried, []

@@ -147,9 +147,7 @@ def test_targets_by_functions_and_texts():
         lambda f: gs.leaps(f).coordinate == gs.leaps(f).isotropic, {"f": SMALL}, progress=False
     )
     assert found.refuted and found.check()
-    text = gs.conjecture(
-        "leaps(f).coordinate == leaps(f).isotropic", {"f": SMALL}, progress=False
-    )
+    text = gs.conjecture("leaps(f).coordinate == leaps(f).isotropic", {"f": SMALL}, progress=False)
     target = text.counterexample.point["f"]
     assert target.count("x") <= 4
     assert gs.coordinate_leap(target) != gs.isotropic_leap(target)
