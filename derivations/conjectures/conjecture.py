@@ -8,7 +8,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from importlib import import_module
+from typing import Any, ClassVar
 
 import sympy as sp
 
@@ -17,6 +18,7 @@ from ...errors import GiantstepError, ParameterError
 from ...numeric.arguments import whole_number
 from ...pages import Block, Indented, Listing, Table
 from ...result import Result, quantity
+from ..curves import HasCurves
 from ..evidence import Finding
 from ..outputs import Outputs, parameter
 from .evaluation import EXACT, bounds_at
@@ -98,14 +100,13 @@ class ConjectureVerdict(Result):
     seed : int
     obstacles : tuple of str
         What stood in the way of a proof.
-    model : str
-        The model whose outputs it is about, as JSON; empty without one.
+    model, model_class : str
+        The model whose outputs it is about, as JSON, and its class; empty without one.
     formula : str
         The statement in LaTeX.
     """
 
     _document = "verdict on a conjecture"
-    _where = ("statement",)
 
     statement: str = field(metadata=quantity("statement"))
     verdict: Verdict = field(metadata=quantity("verdict"))
@@ -123,7 +124,9 @@ class ConjectureVerdict(Result):
     model: str = ""
     model_class: str = ""
     formula: str = ""
-    subject: Any = field(default=None, compare=False, repr=False)
+
+    _subject: ClassVar[Any] = None
+    """Of a verdict that was not read back: what was asked, with its symbols."""
 
     @property
     def proved(self) -> bool:
@@ -165,7 +168,7 @@ class ConjectureVerdict(Result):
             raise ParameterError(
                 f"the conjecture is {self.verdict.value}: there is no certificate to check"
             )
-        subject = self.subject or self._reread()
+        subject = self._subject or self._reread()
         if isinstance(subject, TargetStatement):
             assert self.counterexample is not None
             return subject.holds(self.counterexample.point[subject.variable]) is False
@@ -238,16 +241,9 @@ class ConjectureVerdict(Result):
         yield Indented(blocks)
         yield self.rests_on
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values; the statement is read back from its text."""
-        result = super().to_dict()
-        del result["subject"]
-        return result
-
-    def _fields(self) -> dict[str, Any]:
-        result = super()._fields()
-        del result["subject"]
-        return result
+    def _about(self, subject: Any) -> ConjectureVerdict:
+        object.__setattr__(self, "_subject", subject)
+        return self
 
 
 def conjecture(
@@ -336,9 +332,9 @@ def conjecture(
     outputs = _outputs(of)
     read, parts = problems(statement, over, where, outputs)
     model, model_class = _document(parts)
-    common = {
+    common: dict[str, Any] = {
         "statement": str(read), "formula": read.latex(), "seed": seed, "model": model,
-        "model_class": model_class, "where": _conditions(parts, where), "subject": parts,
+        "model_class": model_class, "where": _conditions(parts, where),
         "over": _shown(parts[0], over),
     }  # fmt: skip
     if tries is None:
@@ -356,7 +352,7 @@ def conjecture(
         if one[1] is not None:
             break
     tried = [one[2] for one in results]
-    counts = {
+    counts: dict[str, Any] = {
         "tried": sum(t.count for t in tried), "undefined": sum(t.undefined for t in tried),
         "descents": sum(t.descents for t in tried),
     }  # fmt: skip
@@ -388,7 +384,7 @@ def conjecture(
         counterexample=counter,
         obstacles=tuple(dict.fromkeys(obstacles)),
         **common, **counts,
-    )  # fmt: skip
+    )._about(parts)  # fmt: skip
 
 
 _SHORT = 128
@@ -443,17 +439,29 @@ def _outputs(of: Any) -> Outputs | None:
 
 def _document(parts: Sequence[Problem]) -> tuple[str, str]:
     """Return the one model of a statement as JSON, and its class."""
-    models = {(o.model.to_json(), type(o.model).__name__) for p in parts for o in p.outputs}
+    models = {(o.model.to_json(), _class_of(o.model)) for p in parts for o in p.outputs}
     if len(models) != 1:
         return "", ""
     return models.pop()
 
 
-def _model_of(name: str, text: str) -> Any:
-    # Models stand above what proves statements about them: the front door knows where they are.
-    import giantstep
+def _class_of(model: Any) -> str:
+    home = f"{__package__.rpartition('.')[0]}."
+    return f"{type(model).__module__.removeprefix(home)}.{type(model).__qualname__}"
 
-    return getattr(giantstep, name).from_json(text)
+
+def _model_of(name: str, text: str) -> Any:
+    """Return a model of this package by the name of its class, from JSON."""
+    module, _, kind = name.rpartition(".")
+    home = __package__.rpartition(".")[0]
+    known = all(part.isidentifier() for part in name.split(".")) and len(module) > 0
+    try:
+        found = getattr(import_module(f"{home}.{module}"), kind) if known else None
+    except (ImportError, AttributeError):
+        found = None
+    if not (isinstance(found, type) and issubclass(found, HasCurves)):
+        raise ParameterError(f"{name!r} is no model of giantstep")
+    return found.from_json(text)  # type: ignore[attr-defined]
 
 
 def _conditions(parts: Sequence[Problem], where: Any) -> tuple[str, ...]:
@@ -491,7 +499,7 @@ def _line(part: Problem, point: Mapping[str, Any]) -> str:
         values = ", ".join(f"{name}: Rational({str(value)!r})" for name, value in point.items())
         return (
             f"from sympy import *; {names} = symbols({names!r}, real=True); "
-            f"print([N(sympify(side).subs({{{values}}}), 15) for side in "
+            f"print([N(S(side).subs({{{values}}}), 15) for side in "
             f"({part.left}, {part.right})])"
         )
     documents = [json.dumps(json.loads(o.model.to_json())) for o in part.outputs]
@@ -555,6 +563,6 @@ def _about_targets(
     return ConjectureVerdict(
         statement=str(read), formula=read.latex(), verdict=verdict,
         over={read.variable: f"{LABEL}{family}"}, counterexample=example, tried=tried,
-        undefined=undecided, seed=seed, subject=read,
+        undefined=undecided, seed=seed,
         obstacles=("targets are infinitely many: a search proves nothing",),
-    )  # fmt: skip
+    )._about(read)  # fmt: skip

@@ -21,6 +21,7 @@ from .statements import (
     Comparison,
     Independent,
     Monotone,
+    Relation,
     Statement,
     Together,
     read_statement,
@@ -147,8 +148,8 @@ class Problem:
 
     Attributes
     ----------
-    statement : Statement
-        As given, no conjunction.
+    statement : relation
+        As given.
     left, right : Expr
         In symbols :func:`.outputs.parameter` of the ranges.
     relation : str
@@ -158,7 +159,7 @@ class Problem:
         What else is assumed of them.
     """
 
-    statement: Statement
+    statement: Relation
     left: sp.Expr
     right: sp.Expr
     relation: str

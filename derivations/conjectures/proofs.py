@@ -19,7 +19,7 @@ variable through equations, by their Jacobian.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ import sympy as sp
 
 from ...ball_library import require_flint
 from ...errors import GiantstepError, MissingDependencyError, ParameterError, UndecidedError
+from ...pages import Block, Listing
 from ...result import Result, quantity
 from ...symbolic.exact.ball_functions import BallTape
 from ...symbolic.expressions.functions import (
@@ -78,13 +79,17 @@ class Proof(Result):
     """
 
     _document = "proof of a relation"
-    _where = ("method",)
 
     claim: str = field(metadata=quantity("claim"))
     method: str = field(metadata=quantity("method"))
-    steps: tuple[str, ...] = field(metadata=quantity("steps"))
+    steps: tuple[str, ...]
     cells: str = ""
     strict: bool = False
+
+    def page(self) -> Iterable[Block]:
+        """Return method, claim and steps."""
+        yield f"{self.method}: {self.claim}"
+        yield Listing(self.steps)
 
     def check(self, problem: Problem) -> bool:
         """Compute the certificate again, from the relation itself."""
@@ -334,7 +339,7 @@ def _layers(goal: Goal) -> Iterator[sp.Expr]:
 
 
 def _explicit(expr: sp.Expr, definitions: Mapping[sp.Symbol, sp.Expr]) -> sp.Expr:
-    for symbol, value in reversed(definitions.items()):
+    for symbol, value in reversed([*definitions.items()]):
         expr = expr.xreplace({symbol: value})
     return expr
 
@@ -573,7 +578,7 @@ def _never_vanishes(goal: Goal, new: Rule) -> bool:
 def _signs_of_definitions(goal: Goal, used: set[sp.Symbol]) -> list[str]:
     """Prove the signs that symbols are assumed to have, in the order of their definitions."""
     needed, steps = used & set(goal.definitions), []
-    for symbol, value in reversed(goal.definitions.items()):
+    for symbol, value in reversed([*goal.definitions.items()]):
         if symbol in needed:
             needed |= value.free_symbols & set(goal.definitions)
     for symbol, value in goal.definitions.items():

@@ -210,7 +210,12 @@ class _Look:
                 float(end) for end, is_open in ((one.low, one.low_open), (one.high, one.high_open))
                 if end.is_finite and not is_open
             ]  # fmt: skip
-            ends.append(finite or [0.5 if one.contains(sp.Rational(1, 2)) else 1.0])
+            if not finite or (one.low < 0 < one.high):
+                # Zero is where signs and kinks are; a range without ends has other points, too.
+                finite += [x for x in (0.0, 1.0, 0.5, -1.0) if one.contains(sp.Rational(x))][:2]
+            ends.append(
+                finite or [float(one.high) - 1 if one.high.is_finite else float(one.low) + 1]
+            )
         sizes = np.prod([len(e) for e in ends])
         if sizes > 2 * _BLOCK:
             return np.empty((0, len(ends)))

@@ -9,8 +9,7 @@ as Python.
 from __future__ import annotations
 
 import ast
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -144,6 +143,7 @@ class Together:
         return tuple(name for part in self.parts for name in part.variables)
 
 
+Relation: TypeAlias = Comparison | Monotone | Independent
 Statement: TypeAlias = Comparison | Monotone | Independent | Together
 
 
@@ -395,23 +395,8 @@ class _Reader:
         return ExpressionError(f"cannot read {self._argument} {shorten(self._text)!r}: {why}")
 
 
-def source_of(function: Callable[..., Any]) -> str:
-    """Return the text of a function of one line, or its name."""
-    try:
-        text = inspect.getsource(function).strip()
-    except (OSError, TypeError):
-        return str(getattr(function, "__name__", function))
-    if function.__name__ == "<lambda>" and "\n" not in text:
-        tree = _lambdas(text)
-        return next(tree, text)
-    return function.__name__
-
-
-def _lambdas(text: str) -> Iterator[str]:
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Lambda):
-            yield ast.unparse(node.body)
+def words_of(function: Callable[..., Any]) -> str:
+    """Return the first line of the docstring of a function, or its name."""
+    said = (function.__doc__ or "").strip().partition("\n")[0]
+    name = str(getattr(function, "__name__", function))
+    return said or ("a function of the target" if name == "<lambda>" else name)

@@ -20,7 +20,7 @@ from ...symbolic.leaps.leap_index import coordinate_leap, leap_index
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.targets.target import Target, target as read_target
 from .random_targets import TargetFamily, Terms, target_text
-from .statements import parsed, source_of
+from .statements import parsed, words_of
 from .store import PieceStore
 
 _MOST_SIGNS = 6
@@ -110,17 +110,14 @@ class TargetStatement:
         try:
             if self.function is None:
                 return bool(self._value(self.tree, f))
-            found = self.function(f)
+            found: object = self.function(f)
         except GiantstepError:
             return None
         if found is None or isinstance(found, bool):
             return found
-        try:
-            return {0: False, 1: True}[found]
-        except (KeyError, TypeError):
-            raise ParameterError(
-                f"statement: the function must return True or False, got {found!r}"
-            ) from None
+        if type(found).__name__ in ("bool_", "bool", "BooleanTrue", "BooleanFalse"):
+            return bool(found)
+        raise ParameterError(f"statement: the function must return True or False, got {found!r}")
 
     def sides(self, text: str) -> tuple[str, str]:
         """Return both sides of a comparison at a target, or the truth value and what it should."""
@@ -193,7 +190,7 @@ def target_statement(statement: Any, names: Sequence[str]) -> TargetStatement:
         )
     (name,) = names
     if callable(statement):
-        return TargetStatement(source_of(statement), name, function=statement)
+        return TargetStatement(words_of(statement), name, function=statement)
     if not isinstance(statement, str):
         raise ParameterError(
             "statement about a target must be a text such as 'leaps(f).coordinate == "
@@ -221,8 +218,9 @@ def _check(node: ast.AST, name: str, text: str) -> None:
         known, inner = type(node.op) in _OPERATIONS, [node.left, node.right]
     elif isinstance(node, ast.Attribute):
         call = node.value
-        table = {"leaps": _LEAPS, "staircase": _STAIRCASE}.get(_called(call, name), {})
-        known, inner = node.attr in table, []
+        called = _called(call, name)
+        known = node.attr in {"leaps": [*_LEAPS], "staircase": [*_STAIRCASE]}.get(called, [])
+        inner = []
     elif isinstance(node, ast.Call):
         known, inner = _called(node, name) in _QUANTITIES, []
     if not known:

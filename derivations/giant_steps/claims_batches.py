@@ -1,13 +1,14 @@
 r"""Claims: small batches, networks of many neurons on what was learned, and sums of equal links.
 
-Of a sum of links :math:`f = \sum_{i \le r} \sigma_i(w_i\cdot x)` one step at leap index ℓ learns the
-range of :math:`C_\ell = \sum_i \mu_\ell(\sigma_i)\,w_i^{\otimes\ell}`. "All directions at once if
-σ_1 = … = σ_r" is a theorem for ℓ ≥ 2 and linearly independent w_i: with the dual basis
+Of a sum of links :math:`f = \sum_{i \le r} \sigma_i(w_i\cdot x)` one step at leap index k learns
+the range of :math:`C_k = \sum_i \mu_k(\sigma_i)\,w_i^{\otimes k}`. "All directions at once, always
+if σ_1 = … = σ_r" is a theorem for k ≥ 2 and linearly independent w_i: with the dual basis
 :math:`v_j\cdot w_i = \delta_{ij}`,
 
-.. math:: C_\ell[v_j^{\ell-1}, \cdot] = \mu_\ell(\sigma)\,w_j .
+.. math:: C_k[v_j^{k-1}, \cdot] = \mu_k(\sigma)\,w_j .
 
-It is false for ℓ = 1, where :math:`C_1 = \mu_1 \sum_i w_i` is one direction, and for dependent w_i.
+It is false for k = 1, where :math:`C_1 = \mu_1 \sum_i w_i` is one
+direction, and for dependent w_i.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ _FRAMES = (
 
 @evidence("equal-links", "exact", "contractions with dual bases, and ranges of Hermite tensors")
 def ranges_of_equal_links() -> Finding:
-    """The range of C_ℓ of sums of equal links is everything, and what fails where it is said."""
+    """The range of C_k of sums of equal links is everything, and what fails where it is said."""
     results: dict[str, bool] = {}
     x = sp.symbols("x1:4", real=True)
     for frame in _FRAMES:

@@ -116,7 +116,8 @@ def test_conditions_and_conjunctions():
 
 def test_a_false_statement_is_never_proved():
     for text, over in [
-        ("x**2 > 0", {"x": (-1, 1)}), ("x**2 > 0", {"x": "real"}), ("x*y >= 0", {"x": (-1, 1), "y": (0, 1)}),
+        ("x**2 > 0", {"x": (-1, 1)}), ("x**2 > 0", {"x": "real"}),
+        ("x*y >= 0", {"x": (-1, 1), "y": (0, 1)}),
         ("exp(x) <= 1 + x", {"x": (0, 1)}), ("increasing(x**2, x)", {"x": (-1, 1)}),
         ("1/x > 0", {"x": (-1, 1)}), ("x == x**2", {"x": (0, 1)}),
     ]:  # fmt: skip
