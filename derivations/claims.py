@@ -63,6 +63,7 @@ _MODULES = (
     "giant_steps.claims_staircases",
     "giant_steps.claims_equivalence",
     "giant_steps.claims_conjectures",
+    "giant_steps.claims_batches",
     "one_gradient_step.claims_spike",
     "one_gradient_step.claims_kernel",
     "one_gradient_step.claims_risk",

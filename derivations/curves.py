@@ -26,6 +26,7 @@ from ..pages import Block, Page, Table
 from .curve_figure import plot_curve
 from .kernels.arguments import Points, column, known_names
 from .kernels.sweep import Execution, Variables, groups_of_rows, joined, run_sweep
+from .outputs import ClosedForms, Outputs
 from .penalties import PAPER_RIDGE, PaperRidge
 
 if TYPE_CHECKING:
@@ -223,6 +224,19 @@ class HasCurves(ABC):
 
     _asked: ClassVar[tuple[str, ...]] = ("alpha", "ridge")
     """Parameters that are none of the model's own."""
+
+    @property
+    def outputs(self) -> Outputs:
+        """What the model answers, by name, as expressions in its parameters.
+
+        They add and compare like any expression, and :func:`giantstep.conjecture` takes statements
+        about them; ``model.outputs["..."].value(ridge=0.1)`` is the number.
+        """
+        return Outputs(self)
+
+    def _closed_forms(self) -> ClosedForms | None:
+        """Return outputs as rational functions of symbols with signs, where they are that."""
+        return None
 
     def curve(
         self,

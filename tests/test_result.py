@@ -24,6 +24,8 @@ from giantstep import (
     lower,
 )
 from giantstep.derivations.certificates.certificate import Certificate, CertifiedValues
+from giantstep.derivations.conjectures.conjecture import ConjectureVerdict, Counterexample, Verdict
+from giantstep.derivations.conjectures.proofs import Proof
 from giantstep.derivations.first_gradient.statistical_queries import CorrelationalQueryBound
 from giantstep.derivations.first_gradient.training import Estimate, TrainedNetworks
 from giantstep.derivations.giant_steps.conjectures import (
@@ -141,6 +143,12 @@ MADE = {
         bits=53, panels=0, contraction=0.5, statement="one solution & no other",
     ),
     "CertifiedValues": lambda: CertifiedValues("numbers", {"a": THIRD}, "they hold", ("all",), 3),
+    "Proof": lambda: Proof("x > 0 & y", "sturm", ("no <root>",), "0..", True),
+    "ConjectureVerdict": lambda: ConjectureVerdict(
+        "x > <0>", Verdict.REFUTED, {"x": "[0, 1]"},
+        counterexample=Counterexample("x > 0", {"x": "0"}, "0", "0", "algebra", "print(0)"),
+        tried=3, descents=1, worst_margin=-0.5, worst_point={"x": 0.0}, seed=2,
+    ),
     "TargetOutcome": lambda: SEEN,
     "ConjectureReport": lambda: ConjectureReport("dandi-1", (SEEN,), "4 networks"),
     "CorrelationalQueryBound": lambda: CorrelationalQueryBound(2, 100, 1e6, 0.3, 0.1),

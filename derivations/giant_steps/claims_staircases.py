@@ -45,6 +45,7 @@ from ...symbolic.targets.subspaces import Subspace
 from ...symbolic.targets.target import Target, target
 from ..certificates.agreement import decided
 from ..claims import Finding, Status, declare_claim, evidence
+from ..conjectures.random_targets import TargetFamily
 from ..first_gradient.claims_expansion import mean_of_polynomial
 from ..identities import identities_hold
 from .conjectures import (
@@ -53,7 +54,6 @@ from .conjectures import (
     Figure,
     Outcome,
     Plan,
-    TargetFamily,
     axes_within,
     check_conjecture_1,
     direction_figure,

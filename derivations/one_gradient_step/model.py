@@ -34,6 +34,7 @@ from ..kernels.kernel import Kernel
 from ..late import given_by
 from ..penalties import in_convention, one_penalty
 from ..sensitivities import Directions, HasSensitivities
+from .closed_forms import closed_forms
 from .conditional_risk import conditional_risk
 from .equivalence import gaussian_equivalence, standing
 from .expansion import expansion
@@ -276,6 +277,8 @@ class OneGradientStep(SavedModel, HasSensitivities):
         if self.alpha0 == math.inf:
             return Directions(moving, {"alpha0": "alpha0 is infinite"})
         return Directions({**moving, "alpha0": {"alpha0": 1}})
+
+    _closed_forms = closed_forms
 
     # ------------------------------------------------------------------ what can be asked
 

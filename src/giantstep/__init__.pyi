@@ -17,8 +17,24 @@ if typing.TYPE_CHECKING:
         evidence as evidence,
         verify as verify,
     )
+    from .derivations.conjectures.conjecture import (
+        ConjectureVerdict as ConjectureVerdict,
+        conjecture as conjecture,
+    )
+    from .derivations.conjectures.random_targets import TargetFamily as TargetFamily
+    from .derivations.conjectures.statements import (
+        decreasing as decreasing,
+        equal as equal,
+        increasing as increasing,
+        independent as independent,
+        nonnegative as nonnegative,
+        positive as positive,
+    )
     from .derivations.curves import Curve as Curve
-    from .derivations.evidence import Finding as Finding
+    from .derivations.evidence import (
+        Check as Check,
+        Finding as Finding,
+    )
     from .derivations.expansions.expansion import Expansion as Expansion
     from .derivations.first_gradient.first_step import first_step as first_step
     from .derivations.first_gradient.sample_complexity import sample_complexity as sample_complexity
@@ -27,6 +43,11 @@ if typing.TYPE_CHECKING:
     )
     from .derivations.first_gradient.training import (
         train_by_preprocessed_step as train_by_preprocessed_step,
+    )
+    from .derivations.giant_steps.conjectures import (
+        ConjectureReport as ConjectureReport,
+        check_conjecture_1 as check_conjecture_1,
+        check_conjecture_3 as check_conjecture_3,
     )
     from .derivations.giant_steps.one_step import (
         GiantStep as GiantStep,

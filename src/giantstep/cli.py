@@ -17,6 +17,7 @@ from typing import NoReturn
 from . import (
     __version__,
     cli_claims,
+    cli_conjecture,
     cli_curve,
     cli_dynamics,
     cli_exact,
@@ -87,6 +88,7 @@ examples:
   giantstep gradient relu "x1*x2 + He(3, x1)"
   giantstep complexity "x1*x2 + x1**2"
   giantstep verify
+  giantstep conjecture "x**4 + 1 >= 2*x**2" --over x=real
 
 Activations are names (tanh, erf, sin, relu, softplus, ...) or expressions in z such as
 "tanh(2*z) + z/4" or "He(3, z)/6", with probabilists' Hermite polynomials.
@@ -150,6 +152,10 @@ def build_parser() -> argparse.ArgumentParser:
         (
             "verify", "recompute the evidence of claims; exit code 1 if one fails",
             cli_claims.VERIFY_EPILOG, cli_claims.add_verify,
+        ),
+        (
+            "conjecture", "prove or refute a statement over ranges of its quantities",
+            cli_conjecture.EPILOG, cli_conjecture.add_arguments,
         ),
         (
             "hermite", "exact Hermite coefficients E[f(z) He_k(z)] of an activation",

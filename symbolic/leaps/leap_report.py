@@ -274,6 +274,16 @@ its wording is not verified)
     undetermined: Mapping[str, str]
 
     @property
+    def coordinate(self) -> CoordinateLeap | None:
+        """The coordinate leap."""
+        return self.coordinate_leap
+
+    @property
+    def isotropic(self) -> IsotropicLeap | None:
+        """The rotation-invariant leap."""
+        return self.isotropic_leap
+
+    @property
     def consequences(self) -> tuple[Consequence, ...]:
         """What follows for learning, with what each statement rests on."""
         result = [

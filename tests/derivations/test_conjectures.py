@@ -12,6 +12,7 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 from mpmath.ctx_iv import MPIntervalContext
 
+from giantstep.derivations.conjectures.random_targets import TargetFamily
 from giantstep.derivations.giant_steps import (
     conjectures,
     conjectures as conjecture_networks,
@@ -22,7 +23,6 @@ from giantstep.derivations.giant_steps.conjectures import (
     Figure,
     Outcome,
     Plan,
-    TargetFamily,
     TargetOutcome,
     axes_within,
     check_conjecture_1,

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from giantstep.derivations.giant_steps.conjectures import (
+from giantstep.derivations.conjectures.random_targets import (
     COEFFICIENTS,
     TargetFamily,
     canonical_form,

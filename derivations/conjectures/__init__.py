@@ -1,0 +1,1 @@
+"""Conjectures about anything that an expression can state: proved, refuted or supported."""

@@ -1,0 +1,251 @@
+"""Values of expressions with outputs of models: many in floats, one with proven bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+
+from ...ball_library import require_flint
+from ...errors import GiantstepError, MissingDependencyError
+from ...symbolic.exact.ball_functions import BallTape
+from ...symbolic.exact.enclosures import Enclosure
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ...symbolic.gaussian.enclosures import PRECISION, enclosure_of
+from ...symbolic.printing.compiled import compiled
+from ..outputs import BEST, ModelOutput, best_value
+
+Array = NDArray[np.float64]
+Columns = Mapping[str, Array]
+
+_DIGITS, _BITS = 20, 200
+EXACT, CERTIFIED = "exact arithmetic", "proven intervals"
+
+
+class Evaluator:
+    """Expressions in floats at many points.
+
+    Parameters
+    ----------
+    exprs : sequence of Expr
+    symbols : sequence of Symbol
+    """
+
+    def __init__(self, exprs: Sequence[sp.Expr], symbols: Sequence[sp.Symbol]) -> None:
+        self._symbols = tuple(symbols)
+        self.outputs = tuple(sorted({o for x in exprs for o in x.atoms(ModelOutput)}, key=str))
+        marks = {o: sp.Dummy(f"y{i}", real=True) for i, o in enumerate(self.outputs)}
+        self._marks = tuple(marks.values())
+        self._exprs = tuple(x.xreplace(marks) for x in exprs)
+        self._all = (*self._symbols, *self._marks)
+        self._function = compiled(self._exprs, self._all)
+        self._bindings = [
+            {
+                name: value if value == BEST else compiled(value, self._symbols)
+                for name, value in output.bindings.items()
+            }
+            for output in self.outputs
+        ]
+        self._slopes: Any = None
+
+    def __call__(self, points: Array) -> Array:
+        """Return the values, shape (expressions, n); NaN where there is none."""
+        with np.errstate(all="ignore"):
+            results = self._function(*points.T, *self._output_values(points))
+        n = len(points)
+        return np.array([np.broadcast_to(np.asarray(x, dtype=float), n) for x in results])
+
+    def _output_values(self, points: Array) -> list[Array]:
+        known: dict[Any, dict[str, Array]] = {}
+        result = []
+        for output, bindings in zip(self.outputs, self._bindings, strict=True):
+            key = output.args[0].func, output.model.to_json(), output.args[1]
+            if key not in known:
+                known[key] = solved(output.model, self._columns(bindings, points), len(points))
+            result.append(known[key][output.name])
+        return result
+
+    def _columns(self, bindings: Mapping[str, Any], points: Array) -> dict[str, Any]:
+        n = len(points)
+        return {
+            name: f if f == BEST else np.broadcast_to(np.asarray(f(*points.T), dtype=float), n)
+            for name, f in bindings.items()
+        }
+
+    def gradients(self, point: Array) -> Array:
+        """Return exact derivatives at a point, shape (expressions, symbols); NaN if there are none.
+
+        Those of outputs are the tangents of their model.
+        """
+        if self._slopes is None:
+            table = [[x.diff(s) for s in self._all] for x in self._exprs]
+            self._slopes = compiled([d for row in table for d in row], self._all)
+            self._rates = [
+                {name: compiled([value.diff(s) for s in self._symbols], self._symbols)
+                 for name, value in o.bindings.items() if value.free_symbols - {BEST}}
+                for o in self.outputs
+            ]  # fmt: skip
+        shape, single = (len(self._exprs), len(self._all)), point[None]
+        with np.errstate(all="ignore"):
+            values = [y[0] for y in self._output_values(single)]
+            slopes = np.array(self._slopes(*point, *values), dtype=float).reshape(shape)
+        k = len(self._symbols)
+        result = slopes[:, :k]
+        for i, output in enumerate(self.outputs):
+            rates, bindings = self._rates[i], self._bindings[i]
+            if not rates:
+                continue
+            if any(f == BEST for f in bindings.values()):
+                return np.full((len(self._exprs), k), np.nan)
+            at = {name: float(f(*point)) for name, f in bindings.items()}
+            found = output.model.sensitivities(wrt=list(rates), progress=False, **at)
+            for name, rate in rates.items():
+                along = np.asarray(rate(*point), dtype=float)
+                result = result + np.outer(slopes[:, k + i], along) * found[output.name, name]
+        return result
+
+
+def solved(model: Any, columns: Mapping[str, Any], n: int) -> dict[str, Array]:
+    """Return all outputs of a model at n points; NaN at points without a solution."""
+    names = model._names().outputs
+    fixed = {name: x for name, x in columns.items() if isinstance(x, sp.Symbol)}
+    free = {name: np.asarray(x, dtype=float) for name, x in columns.items() if name not in fixed}
+    if not fixed:
+        try:
+            found = model._solve_rows(free or {}, 1e-11, False)
+        except (GiantstepError, ArithmeticError):
+            if n == 1:
+                return {name: np.full(1, np.nan) for name in names}
+        else:
+            return {name: np.where(found.converged, found.values[name], np.nan) for name in names}
+    rows = []
+    for i in range(n):
+        row = {name: x[i : i + 1] for name, x in free.items()}
+        try:
+            given = {name: float(x[0]) for name, x in row.items()}
+            for name in fixed:
+                row[name] = np.array([best_value(model, name, given)])
+        except (GiantstepError, ArithmeticError):
+            rows.append({name: np.full(1, np.nan) for name in names})
+        else:
+            rows.append(solved(model, row, 1))
+    return {name: np.concatenate([row[name] for row in rows]) for name in names}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A number between two exact ones, and what that rests on."""
+
+    lower: sp.Rational
+    upper: sp.Rational
+    basis: str
+
+    def __str__(self) -> str:
+        if self.lower == self.upper:
+            return str(self.lower) if len(str(self.lower)) < 20 else f"{float(self.lower):.12g}"
+        middle, radius = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
+        return f"{float(middle):.12g} ± {float(radius):.1g}"
+
+
+def bounds_at(exprs: Sequence[sp.Expr], point: Mapping[sp.Symbol, sp.Rational]) -> list[Bounds]:
+    """Return bounds of expressions at an exact point.
+
+    Raises
+    ------
+    GiantstepError
+        If a value cannot be computed there.
+    """
+    marks: dict[sp.Expr, sp.Symbol] = {}
+    values: dict[sp.Symbol, Bounds] = {}
+    for output in sorted({o for x in exprs for o in x.atoms(ModelOutput)}, key=str):
+        marks[output] = mark = sp.Dummy(real=True)
+        values[mark] = output_bounds(output, point)
+    result = []
+    for expr in exprs:
+        at = expr.xreplace(marks).xreplace(dict(point))
+        if not at.free_symbols:
+            result.append(_constant(at))
+            continue
+        used = sorted(at.free_symbols, key=str)
+        basis = "; ".join(dict.fromkeys(values[x].basis for x in used))
+        if isinstance(at, sp.Symbol):
+            result.append(values[at])
+            continue
+        flint = require_flint()
+        target = sp.Dummy(real=True)
+        tape = BallTape(used, (), [(target, at)], [target])
+        with PRECISION, flint.ctx.workprec(_BITS):
+            balls = [as_ball_between(values[x].lower, values[x].upper) for x in used]
+            found = enclosure_of(tape(balls)[0], str(expr)[:80])
+        result.append(Bounds(found.lower, found.upper, basis))
+    return result
+
+
+def as_ball_between(lower: sp.Rational, upper: sp.Rational) -> Any:
+    """Return a ball that contains an interval with rational ends."""
+    flint = require_flint()
+    ends = [flint.arb(flint.fmpq(int(x.p), int(x.q))) for x in (lower, upper)]
+    return ends[0].union(ends[1])
+
+
+def _constant(value: sp.Expr) -> Bounds:
+    if value.is_Rational:
+        return Bounds(value, value, EXACT)
+    try:
+        found = FormulaBalls({}).enclosure(value, _DIGITS)
+    except MissingDependencyError:
+        number = sp.Rational(value.evalf(2 * _DIGITS))
+        radius = abs(number) / 10**_DIGITS
+        return Bounds(number - radius, number + radius, f"{_DIGITS} digits")
+    return Bounds(found.lower, found.upper, CERTIFIED)
+
+
+def output_bounds(output: ModelOutput, point: Mapping[sp.Symbol, sp.Rational]) -> Bounds:
+    """Return bounds of an output of a model: proven, or from digits with estimated errors."""
+    model = output.model
+    at = {name: value.xreplace(dict(point)) for name, value in output.bindings.items()}
+    given: dict[str, Any] = {name: float(x) for name, x in at.items() if x != BEST}
+    for name, value in at.items():
+        if value == BEST:
+            given[name] = best_value(model, name, given)
+    note = "; the penalty is the best one found" if BEST in at.values() else ""
+    own = {name: x for name, x in given.items() if name not in model._asked}
+    asked = {name: given[name] for name in model._asked}
+    there = model.at(**own) if own else model
+    try:
+        certificate = there.solve(**asked, certify=True).certificate
+        name = _kernel_name(there, output.name)
+        found: Enclosure = certificate[name]
+        return Bounds(found.lower, found.upper, CERTIFIED + note)
+    except (GiantstepError, TypeError, AttributeError):
+        pass
+    try:
+        result = there.solve(**asked, digits=_DIGITS)
+        value, error = _with_error(result, output.name)
+    except (GiantstepError, TypeError, AttributeError, KeyError):
+        columns = {name: np.array([x]) for name, x in given.items()}
+        batch = model._solve_rows(columns, 1e-11, True)
+        value = float(batch.values[output.name][0])
+        errors = batch.errors.get(output.name)
+        error = 1e-9 * abs(value) if errors is None else max(errors[0], 1e-12 * abs(value))
+        basis = "floats with estimated errors"
+    else:
+        basis = f"{_DIGITS} digits with estimated errors"
+    middle, radius = sp.Rational(str(value)), sp.Rational(str(error))
+    return Bounds(middle - radius, middle + radius, basis + note)
+
+
+def _kernel_name(model: Any, name: str) -> str:
+    return str(model._named(model.kernel()).get(name, name))
+
+
+def _with_error(result: Any, name: str) -> tuple[Any, Any]:
+    for row in result.rows():
+        if row.name == name:
+            error = getattr(result, "errors", {}).get(name)
+            return row.value, abs(row.value) * 10.0**-15 if error is None else error
+    raise KeyError(name)

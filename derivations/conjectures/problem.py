@@ -1,0 +1,373 @@
+"""A statement with the ranges of its quantities: checked, and brought to one relation."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import sympy as sp
+
+from ...errors import ParameterError
+from ...pages import shorten
+from ..kernels.arguments import column
+from ..outputs import BEST, ModelOutput, Outputs, parameter, require_asked
+from .statements import (
+    Comparison,
+    Independent,
+    Monotone,
+    Relation,
+    Statement,
+    Together,
+    read_statement,
+)
+
+_DOMAINS = {
+    "real": (-sp.oo, sp.oo), "positive": (sp.S.Zero, sp.oo), "nonnegative": (sp.S.Zero, sp.oo),
+    "negative": (-sp.oo, sp.S.Zero), "nonpositive": (-sp.oo, sp.S.Zero),
+}  # fmt: skip
+_OPEN = {"positive": "low", "negative": "high"}
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?(/\d+)?")
+OTHER = "_2"
+"""Behind the name of a variable: its second value, in what says how a quantity changes."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where a variable lies: an interval with exact ends, which may be infinite."""
+
+    low: sp.Expr
+    high: sp.Expr
+    low_open: bool = False
+    high_open: bool = False
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether both ends are finite."""
+        return bool(self.low.is_finite and self.high.is_finite)
+
+    def contains(self, value: sp.Rational) -> bool:
+        """Tell whether a number is inside."""
+        low = value > self.low if self.low_open else value >= self.low
+        high = value < self.high if self.high_open else value <= self.high
+        return bool(low) and bool(high)
+
+    def __str__(self) -> str:
+        left = "(" if self.low_open or not self.low.is_finite else "["
+        right = ")" if self.high_open or not self.high.is_finite else "]"
+        return f"{left}{self.low}, {self.high}{right}"
+
+
+def read_range(name: str, value: Any) -> Range | sp.Expr:
+    """Return a range, or one number for a quantity that is held fixed, or :data:`BEST`.
+
+    Parameters
+    ----------
+    name : str
+        Of the variable.
+    value : pair of numbers, Interval, number or str
+        (0, 2), sp.Interval.open(0, 2), 0.1, "0:2", "0.1", "positive" or "best". Floats mean the
+        decimal numbers that they print as; an end may be infinite.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of these, or empty.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if text == BEST.name:
+            return BEST
+        if text in _DOMAINS:
+            low, high = _DOMAINS[text]
+            return Range(low, high, _OPEN.get(text) == "low", _OPEN.get(text) == "high")
+        value = tuple(text.split(":")) if ":" in text else text
+        if not isinstance(value, tuple):
+            return _number(name, value)
+    if isinstance(value, sp.Interval):
+        found = Range(value.start, value.end, bool(value.left_open), bool(value.right_open))
+        return _nonempty(name, found)
+    if isinstance(value, tuple | list):
+        if len(value) != 2:
+            raise ParameterError(
+                f"over: the range of {name} must be two numbers, such as (0, 2), got {value!r}"
+            )
+        return _nonempty(name, Range(*(_number(name, x) for x in value)))
+    return _number(name, value)
+
+
+def _nonempty(name: str, found: Range) -> Range:
+    if not found.low.is_extended_real or not found.high.is_extended_real:
+        raise ParameterError(f"over: the ends of {name} must be numbers, got {found}")
+    if not found.low < found.high:
+        raise ParameterError(
+            f"over: the range of {name} is empty: {found.low} is not below {found.high}; give the "
+            "smaller end first, or one number to hold it fixed"
+        )
+    return found
+
+
+def _number(name: str, value: Any) -> sp.Expr:
+    """Return an end as an exact number; infinity is allowed."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text in ("inf", "+inf", "oo", "-inf", "-oo"):
+            return -sp.oo if text.startswith("-") else sp.oo
+        if _NUMBER.fullmatch(text):
+            top, _, below = text.partition("/")
+            if below and not int(below):
+                raise ParameterError(f"over: {name} = {text} divides by zero")
+            return sp.Rational(Fraction(Decimal(top))) / (int(below) if below else 1)
+    elif isinstance(value, bool):
+        pass
+    elif isinstance(value, sp.Expr) and not value.has(sp.Float):
+        if not value.free_symbols and value.is_extended_real:
+            return value
+    elif isinstance(value, numbers.Rational):
+        return sp.Rational(int(value.numerator), int(value.denominator))
+    elif isinstance(value, numbers.Real) or isinstance(value, sp.Float):
+        number = float(value)
+        if not math.isnan(number):
+            if math.isinf(number):
+                return sp.oo if number > 0 else -sp.oo
+            return sp.Rational(repr(number))
+    raise ParameterError(
+        f"over: {name} must be a range such as (0, 2) or (0, inf), a number, 'positive', 'real' or "
+        f"'best', got {shorten(repr(value), 60)}"
+    )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One relation of two sides over ranges, with conditions.
+
+    Attributes
+    ----------
+    statement : relation
+        As given.
+    left, right : Expr
+        In symbols :func:`.outputs.parameter` of the ranges.
+    relation : str
+    ranges : mapping from str to Range
+        Of a monotone quantity also of the second value of its variable.
+    where : tuple of Comparison
+        What else is assumed of them.
+    """
+
+    statement: Relation
+    left: sp.Expr
+    right: sp.Expr
+    relation: str
+    ranges: Mapping[str, Range]
+    where: tuple[Comparison, ...] = ()
+    fixed: Mapping[str, sp.Expr] = field(default_factory=dict)
+
+    @property
+    def margin(self) -> sp.Expr:
+        """What has to be positive (or not negative, or zero)."""
+        if self.relation in ("<", "<="):
+            return self.right - self.left
+        return self.left - self.right
+
+    @property
+    def strict(self) -> bool:
+        """Whether a margin of zero refutes it."""
+        return self.relation in ("<", ">")
+
+    @property
+    def symbols(self) -> tuple[sp.Symbol, ...]:
+        """The variables in order."""
+        return tuple(map(parameter, self.ranges))
+
+    @property
+    def outputs(self) -> tuple[ModelOutput, ...]:
+        """Outputs of models that it holds, conditions included."""
+        exprs = (self.left, self.right, *(x for c in self.where for x in (c.left, c.right)))
+        return tuple(sorted({o for x in exprs for o in x.atoms(ModelOutput)}, key=str))
+
+
+def problems(
+    statement: Any,
+    over: Mapping[Any, Any],
+    where: Sequence[Any],
+    outputs: Outputs | None,
+) -> tuple[Statement, list[Problem]]:
+    """Return a statement, and the relations that it consists of.
+
+    Raises
+    ------
+    ParameterError
+        If a quantity has no range, a range is empty or belongs to nothing, or contradicts the
+        assumptions on a symbol.
+    ExpressionError
+        If a text cannot be read.
+    """
+    named = {_key(key): value for key, value in over.items()}
+    found = {name: read_range(name, value) for name, value in named.items()}
+    read = read_statement(statement, list(named), outputs)
+    conditions: list[Comparison] = []
+    for one in [where] if isinstance(where, str) or not isinstance(where, Iterable) else where:
+        condition = read_statement(one, list(named), outputs, "where")
+        parts = condition.parts if isinstance(condition, Together) else (condition,)
+        for part in parts:
+            if not isinstance(part, Comparison):
+                raise ParameterError(f"where: a condition must be a comparison, got {part}")
+            conditions.append(part)
+    ranges = {name: x for name, x in found.items() if isinstance(x, Range)}
+    fixed = {name: x for name, x in found.items() if not isinstance(x, Range)}
+    _check_assumptions([read, *conditions], ranges, fixed)
+    parts = read.parts if isinstance(read, Together) else (read,)
+    used = _used([read, *conditions])
+    for name in named:
+        if name not in used:
+            raise ParameterError(
+                f"over: {name} does not occur in the statement, whose quantities are "
+                f"{', '.join(sorted(used)) or 'none'}"
+            )
+    flat = [x for part in parts for x in (part.parts if isinstance(part, Together) else (part,))]
+    return read, [_problem(part, conditions, ranges, fixed) for part in flat]
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, sp.Symbol):
+        return str(key.name)
+    if isinstance(key, str) and key.isidentifier():
+        return key
+    raise ParameterError(f"over: quantities are names or symbols, got {key!r}")
+
+
+def _used(statements: Iterable[Statement]) -> set[str]:
+    return {
+        x.name
+        for one in statements
+        for expr in one.expressions
+        for x in expr.free_symbols
+        if x != BEST
+    } | {name for one in statements for name in one.variables}
+
+
+def _check_assumptions(
+    statements: Sequence[Statement], ranges: Mapping[str, Range], fixed: Mapping[str, sp.Expr]
+) -> None:
+    for one in statements:
+        for expr in one.expressions:
+            for x in expr.free_symbols:
+                given = ranges.get(x.name)
+                if given is None:
+                    point = fixed.get(x.name)
+                    if point is None or point == BEST:
+                        continue
+                    given = Range(point, point)
+                no = (
+                    "is declared positive" if x.is_positive and (
+                        given.low < 0 or (given.low == 0 and not given.low_open
+                                          and given.high == 0))
+                    else "is declared nonnegative" if x.is_nonnegative and given.low < 0
+                    else "is declared negative" if x.is_negative and given.high > 0
+                    else "is declared nonpositive" if x.is_nonpositive and given.high > 0
+                    else "is declared an integer, and ranges hold all numbers" if x.is_integer
+                    and given.low != given.high
+                    else "is declared not real" if x.is_extended_real is False else ""
+                )  # fmt: skip
+                if no:
+                    raise ParameterError(
+                        f"over: {x.name} {no}, and its range is {given}\n  give a range within "
+                        "the assumptions of the symbol, or a symbol without them"
+                    )
+
+
+def _problem(
+    part: Any, where: Sequence[Comparison], ranges: Mapping[str, Range],
+    fixed: Mapping[str, sp.Expr],
+) -> Problem:  # fmt: skip
+    def own(expr: sp.Expr) -> sp.Expr:
+        return _in_variables(expr, ranges, fixed)
+
+    conditions = [Comparison(own(c.left), c.relation, own(c.right)) for c in where]
+    if isinstance(part, Comparison):
+        return Problem(
+            part, own(part.left), own(part.right), part.relation, ranges, tuple(conditions), fixed
+        )
+    assert isinstance(part, Monotone | Independent)
+    name = part.variable
+    if name not in ranges:
+        raise ParameterError(
+            f"over: {name} must have a range, such as {name}=(0, 2): the statement is about how "
+            f"{part.quantity} changes with it"
+        )
+    # A condition on the variable is one on both of its values.
+    moved = {parameter(name): parameter(name + OTHER)}
+    quantity = own(part.quantity)
+    conditions += [
+        Comparison(c.left.xreplace(moved), c.relation, c.right.xreplace(moved))
+        for c in conditions
+        if parameter(name) in c.left.free_symbols | c.right.free_symbols
+    ]
+    conditions.append(Comparison(parameter(name), "<", parameter(name + OTHER)))
+    relation = "=="
+    if isinstance(part, Monotone):
+        relation = ("<" if part.increasing else ">") + ("" if part.strict else "=")
+    return Problem(
+        part, quantity, quantity.xreplace(moved), relation,
+        {**ranges, name + OTHER: ranges[name]}, tuple(conditions), fixed,
+    )  # fmt: skip
+
+
+def _in_variables(
+    expr: sp.Expr, ranges: Mapping[str, Range], fixed: Mapping[str, sp.Expr]
+) -> sp.Expr:
+    """Write an expression in the symbols of the ranges; what has no range is an error."""
+    values = {}
+    for output in expr.atoms(ModelOutput):
+        pairs = {}
+        for name, value in output.bindings.items():
+            default = value == parameter(name)
+            if default and name not in ranges and name not in fixed:
+                continue
+            pairs[name] = value
+        kept = [sp.Tuple(sp.core.symbol.Str(k), v) for k, v in pairs.items()]
+        values[output] = new = ModelOutput(output.args[0], sp.Tuple(*kept))
+        require_asked(output.model, pairs)
+        _check_domain(new, ranges, fixed)
+    expr = expr.xreplace(values)
+    own = {}
+    for x in expr.free_symbols - {BEST}:
+        if x.name in fixed:
+            own[x] = fixed[x.name]
+        elif x.name in ranges:
+            own[x] = parameter(x.name)
+        else:
+            known = ", ".join([*ranges, *fixed]) or "none"
+            raise ParameterError(
+                f"over: {x.name} has no value; give it a range, as in over={{{x.name!r}: (0, 2)}}, "
+                f"or a number\n  bound are: {known}"
+            )
+    return expr.xreplace(own)
+
+
+def _check_domain(
+    output: ModelOutput, ranges: Mapping[str, Range], fixed: Mapping[str, sp.Expr]
+) -> None:
+    """Refuse ends of ranges at which a model is not defined."""
+    axes = output.model._axes()
+    for name, value in output.bindings.items():
+        if not isinstance(value, sp.Symbol) or value == BEST:
+            continue
+        ends = []
+        if value.name in fixed and fixed[value.name] != BEST:
+            ends = [fixed[value.name]]
+        elif value.name in ranges:
+            one = ranges[value.name]
+            ends = [
+                end for end, is_open in ((one.low, one.low_open), (one.high, one.high_open))
+                if end.is_finite and not is_open
+            ]  # fmt: skip
+            if not one.low.is_finite or (one.low < 0 and one.low_open):
+                ends.append(sp.Integer(-1))
+        if ends:
+            column(name, [float(x) for x in ends], axes[name])

@@ -1,0 +1,888 @@
+r"""Proofs of relations over ranges, each with a certificate that is checked by computing it again.
+
+In the order in which they are tried:
+
+- *identity*: both sides are the same by algebra, or by the exact zero test of constants.
+- *positive terms*: every range becomes a half-line, x = (low + high t)/(1 + t) or low + t with
+  t ≥ 0; the margin is a quotient of polynomials in these whose coefficients all have one sign. On
+  faces where it may vanish a strict relation asks that it does not vanish identically. Outputs of
+  models enter by :class:`...derivations.outputs.ClosedForms`, whose symbols have signs: then the
+  relation is proven for all values of what is held fixed, too.
+- *Sturm*: a quotient of polynomials in one variable has no root in its range of odd multiplicity.
+- *branch and bound*: a box is halved until balls of python-flint exclude a wrong sign on each part,
+  a part lies outside of the conditions, or the margin is monotone on it and what is left is a face.
+
+How a quantity changes with a variable is the sign of its derivative; of outputs that depend on a
+variable through equations, by their Jacobian.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy as sp
+
+from ...ball_library import require_flint
+from ...errors import GiantstepError, MissingDependencyError, ParameterError, UndecidedError
+from ...pages import Block, Listing
+from ...result import Result, quantity
+from ...symbolic.exact.ball_functions import BallTape
+from ...symbolic.expressions.functions import (
+    erfcx,
+    log_cosh,
+    normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
+)
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ...symbolic.gaussian.enclosures import PRECISION
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ..identities import cancels
+from ..outputs import ClosedForms, ModelOutput, parameter
+from .evaluation import as_ball_between
+from .problem import OTHER, Problem, Range
+from .statements import Comparison, Independent, Monotone
+
+METHODS = ("identity", "positive terms", "sturm", "branch and bound")
+_MOST_VARIABLES, _MOST_OPERATIONS, _MOST_FACTORED, _MOST_EXPLICIT = 12, 4000, 700, 6000
+_MOST_CELLS, _HIGHEST_TOUCHING = 4000, 4
+_BITS = 80
+_SINGULAR = (sp.Derivative, sp.DiracDelta)
+_CONTINUOUS = (
+    sp.exp, sp.log, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.tanh, sp.atan, sp.asinh, sp.erf, sp.erfc,
+    sp.Abs, sp.Max, sp.Min, erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus,
+)  # fmt: skip
+_JUMPS = (sp.Piecewise, sp.floor, sp.ceiling, sp.sign, sp.Heaviside)
+
+
+@dataclass(frozen=True, repr=False)
+class Proof(Result):
+    """A proof of one relation: what was shown, and how to show it again.
+
+    Attributes
+    ----------
+    claim : str
+        The relation.
+    method : str
+        One of "identity", "positive terms", "sturm" and "branch and bound".
+    steps : tuple of str
+        What was shown, in words and formulas.
+    cells : str
+        Of branch and bound: how the box was halved. A digit names the variable that is halved,
+        "." is a part that is settled.
+    strict : bool
+        Whether the two sides are never equal, or a derivative vanishes at most where a range ends.
+    """
+
+    _document = "proof of a relation"
+
+    claim: str = field(metadata=quantity("claim"))
+    method: str = field(metadata=quantity("method"))
+    steps: tuple[str, ...]
+    cells: str = ""
+    strict: bool = False
+
+    def page(self) -> Iterable[Block]:
+        """Return method, claim and steps."""
+        yield f"{self.method}: {self.claim}"
+        yield Listing(self.steps)
+
+    def check(self, problem: Problem) -> bool:
+        """Compute the certificate again, from the relation itself."""
+        try:
+            again = attempt(problem, self.method, cells=self.cells)
+        except NotProven:
+            return False
+        return again.steps == self.steps and again.cells == self.cells
+
+
+class NotProven(Exception):
+    """Why a method proves nothing here."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A margin that has to be positive, not negative, or zero, in variables with ranges.
+
+    Attributes
+    ----------
+    margin : Expr
+    strict, zero : bool
+        More than not negative; nothing but zero.
+    ranges : mapping from Symbol to Range
+    where : tuple of Comparison
+    signed : tuple of Symbol
+        Other symbols, by the assumptions on them.
+    definitions : mapping from Symbol to Expr
+        Of symbols that are signed, to be put in where the sign does not show without them.
+    about : str
+        What the margin is.
+    """
+
+    margin: sp.Expr
+    strict: bool
+    zero: bool
+    ranges: Mapping[sp.Symbol, Range]
+    where: tuple[Comparison, ...]
+    definitions: Mapping[sp.Symbol, sp.Expr]
+    about: str
+
+
+def attempt(problem: Problem, method: str, *, cells: str = "") -> Proof:
+    """Prove a relation by one method.
+
+    Raises
+    ------
+    NotProven
+        Says what stands in the way.
+    ParameterError
+        If branch and bound is given a range without ends.
+    """
+    goal = goal_of(problem)
+    kinds: dict[str, Callable[[Goal, str], tuple[list[str], str, bool]]] = {
+        "identity": _identity,
+        "positive terms": _positive_terms,
+        "sturm": _sturm,
+        "branch and bound": _branch_and_bound,
+    }
+    try:
+        steps, found, strict = kinds[method](goal, cells)
+    except (GiantstepError, sp.PolynomialError, ZeroDivisionError, NotImplementedError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise NotProven(f"{method}: {str(error).splitlines()[0]}") from None
+    return Proof(str(problem.statement), method, tuple(steps), found, strict)
+
+
+def goal_of(problem: Problem) -> Goal:
+    """Return what is to be shown: a margin, or a derivative, without outputs of models.
+
+    Raises
+    ------
+    NotProven
+        If outputs have no closed form.
+    """
+    statement = problem.statement
+    ranges = {x: problem.ranges[x.name] for x in problem.symbols if not _is_second(problem, x)}
+    where = tuple(
+        c for c in problem.where
+        if not any(_is_second(problem, x) for x in c.left.free_symbols | c.right.free_symbols)
+    )  # fmt: skip
+    if isinstance(statement, Comparison):
+        form = _Form(problem, (problem.left, problem.right))
+        margin = form.expr(problem.margin)
+        zero, strict, about = problem.relation == "==", problem.strict, "the difference"
+    else:
+        _require_continuous(problem.left)
+        form = _Form(problem, (problem.left,))
+        margin = form.derivative(problem.left, statement.variable)
+        about = f"the derivative with respect to {statement.variable}"
+        zero = isinstance(statement, Independent)
+        strict = isinstance(statement, Monotone) and statement.strict
+        if isinstance(statement, Monotone) and not statement.increasing:
+            margin, about = -margin, f"minus {about}"
+    if form.forms is not None:
+        # Coordinates take the place of parameters.
+        ranges = {x: r for x, r in ranges.items() if x in margin.free_symbols}
+        where = tuple(c for c in where if c.left.free_symbols | c.right.free_symbols <= set(ranges))
+    return Goal(margin, strict, zero, ranges, where, form.definitions, about)
+
+
+def _require_continuous(quantity: sp.Expr) -> None:
+    """Refuse what may jump: it changes where its derivative says nothing.
+
+    Poles are seen in the denominator of the derivative.
+    """
+    for node in sp.preorder_traversal(quantity):
+        known = isinstance(node, _CONTINUOUS) or not isinstance(node, sp.Function | sp.Piecewise)
+        if not known:
+            raise NotProven(
+                f"{str(node)[:60]} may jump or have a pole, so that a derivative proves nothing"
+            )
+
+
+def _is_second(problem: Problem, symbol: sp.Symbol) -> bool:
+    if isinstance(problem.statement, Comparison):
+        return False
+    return bool(symbol.name == problem.statement.variable + OTHER)
+
+
+class _Form:
+    """Outputs of models in a problem as their closed forms."""
+
+    def __init__(self, problem: Problem, exprs: Sequence[sp.Expr]) -> None:
+        outputs = sorted({o for x in exprs for o in x.atoms(ModelOutput)}, key=str)
+        self.forms: ClosedForms | None = None
+        self._values: dict[sp.Expr, sp.Expr] = {}
+        self._located: dict[sp.Symbol, sp.Expr] = {}
+        if not outputs:
+            return
+        models = {o.model.to_json() for o in outputs}
+        forms = outputs[0].model._closed_forms()
+        if forms is None or len(models) > 1:
+            raise NotProven(
+                f"outputs of {type(outputs[0].model).__name__} have no closed form in symbols "
+                "with signs"
+                if forms is None
+                else "it holds outputs of several models"
+            )
+        self.forms = forms
+        fixed: dict[str, sp.Expr] = {}
+        for output in outputs:
+            if output.name not in forms.outputs:
+                raise NotProven(f"{output.name} has no closed form in symbols with signs")
+            direct = {}
+            bindings = output.bindings
+            for name, symbol in forms.direct.items():
+                number = getattr(output.model, name)
+                direct[symbol] = bindings.get(name, sp.Rational(repr(float(number))))
+            for name, value in bindings.items():
+                if name in forms.direct:
+                    continue
+                if fixed.setdefault(name, value) != value:
+                    raise NotProven(f"it compares outputs at several values of {name}")
+                if name not in forms.implicit:
+                    raise NotProven(f"closed forms do not vary {name}")
+                if value == parameter(name):
+                    self._located[value] = forms.implicit[name]
+                    if problem.ranges[name].low == 0 and not problem.ranges[name].low_open:
+                        raise NotProven(
+                            f"closed forms are for {name} > 0, and its range begins with 0"
+                        )
+                elif value.free_symbols or value == 0:
+                    raise NotProven(f"closed forms do not know {name} = {value}")
+            self._values[output] = forms.outputs[output.name].xreplace(direct)
+
+    @property
+    def definitions(self) -> Mapping[sp.Symbol, sp.Expr]:
+        return {} if self.forms is None else self.forms.abbreviations
+
+    def expr(self, expr: sp.Expr) -> sp.Expr:
+        """Return an expression without outputs, in coordinates."""
+        return expr.xreplace(self._values).xreplace(self._located)
+
+    def derivative(self, expr: sp.Expr, variable: str) -> sp.Expr:
+        """Return the derivative with respect to a variable, all others held fixed."""
+        x = parameter(variable)
+        plain = self.expr(expr)
+        if x not in self._located:
+            return plain.diff(x)
+        assert self.forms is not None
+        forms, coordinates = self.forms, self.forms.coordinates
+        held = [forms.implicit[n] for n in forms.implicit if n != variable]
+        held += [value for symbol, value in forms.constants.items() if symbol != value]
+        rows = [forms.implicit[variable], *held]
+        jacobian = sp.Matrix([[row.diff(c) for c in coordinates] for row in rows])
+        goal = sp.Matrix([1] + [0] * (len(rows) - 1))
+        rates = dict(zip(coordinates, jacobian.LUsolve(goal), strict=True))
+        rates = {c: sp.factor(sp.cancel(sp.together(r))) for c, r in rates.items()}
+
+        def along(value: sp.Expr) -> sp.Expr:
+            return sp.Add(*(value.diff(c) * rate for c, rate in rates.items()))
+
+        moves: dict[sp.Symbol, sp.Expr] = {}
+        for symbol, value in {**forms.constants, **forms.abbreviations}.items():
+            if symbol in forms.constants:
+                continue
+            explicit = along(value)
+            implied = sp.Add(*(value.diff(s) * m for s, m in moves.items()))
+            moves[symbol] = sp.factor(explicit + implied)
+        return along(plain) + sp.Add(*(plain.diff(s) * m for s, m in moves.items()))
+
+
+# ---------------------------------------------------------------------- identity
+
+
+def _identity(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
+    if goal.strict:
+        raise NotProven("identity: equal sides do not make a strict relation")
+    if not goal.zero and goal.margin != 0:
+        raise NotProven("identity: it is for equality")
+    for expr in _layers(goal):
+        if expr == 0 or _vanishes(expr):
+            return [f"{goal.about} is zero identically"], "", False
+    raise NotProven("identity: the sides are not the same by algebra")
+
+
+def _vanishes(expr: sp.Expr) -> bool:
+    if expr.count_ops() > _MOST_OPERATIONS:
+        return False
+    if expr.is_rational_function(*expr.free_symbols) and cancels(expr):
+        return True
+    try:
+        return is_exactly_zero(expr, "the difference")
+    except UndecidedError:
+        return False
+
+
+def _is_zero(value: sp.Expr) -> bool:
+    """Tell whether an expression is surely zero, by its form or by a cheap proof."""
+    if value == 0:
+        return True
+    if value.free_symbols:
+        return bool(value.is_rational_function() and cancels(value))
+    try:
+        return is_exactly_zero(value, "the margin")
+    except GiantstepError:
+        return False
+
+
+def _layers(goal: Goal) -> Iterator[sp.Expr]:
+    """Yield the margin, and the margin with definitions put in."""
+    yield goal.margin
+    if goal.definitions and goal.margin.free_symbols & set(goal.definitions):
+        yield _explicit(goal.margin, goal.definitions)
+
+
+def _explicit(expr: sp.Expr, definitions: Mapping[sp.Symbol, sp.Expr]) -> sp.Expr:
+    for symbol, value in reversed([*definitions.items()]):
+        expr = expr.xreplace({symbol: value})
+    return expr
+
+
+# ---------------------------------------------------------------------- positive terms
+
+
+def _positive_terms(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
+    if goal.zero:
+        raise NotProven("positive terms: they say nothing of equality")
+    reasons = []
+    for parts in _half_lines(goal):
+        try:
+            steps, strict = [], True
+            used: set[sp.Symbol] = set()
+            for rule, new in parts:
+                found, one = _terms(goal, rule, new, used)
+                steps += found
+                strict = strict and one
+            _require_whole_lines(goal, parts)
+        except NotProven as error:
+            reasons.append(str(error))
+            continue
+        if goal.strict and not strict:
+            reasons.append("positive terms: the margin may vanish where a range ends")
+            continue
+        steps += _signs_of_definitions(goal, used)
+        return list(dict.fromkeys(steps)), "", strict
+    raise NotProven(reasons[-1] if reasons else "positive terms: no range is a half-line")
+
+
+Rule = Mapping[sp.Symbol, sp.Expr]
+
+
+def _half_lines(goal: Goal) -> Iterator[list[tuple[Rule, Rule]]]:
+    """Yield ways to write ranges as half-lines: all from the low end on, then as they are.
+
+    Each is a list of parts that make up everything, as rules with new symbols by old.
+    """
+    used = [x for x in goal.ranges if x in goal.margin.free_symbols]
+    if len(used) > _MOST_VARIABLES:
+        raise NotProven("positive terms: there are too many variables")
+    ordered = _ordered(goal)
+    for closed in (False, True):
+        choices: list[list[tuple[sp.Symbol, sp.Expr, sp.Symbol]]] = []
+        for x in used:
+            one = goal.ranges[x]
+            t = sp.Symbol(f"t_{x.name}", positive=True)
+            if x in ordered and not closed:
+                choices.append([(x, ordered[x] + t, t)])
+            elif one.is_bounded and (closed or not one.low >= 0):
+                choices.append([(x, (one.low + one.high * t) / (1 + t), t)])
+            elif one.low.is_finite:
+                choices.append([(x, one.low + t if one.low else t, t)])
+            elif one.high.is_finite:
+                choices.append([(x, one.high - t, t)])
+            else:
+                choices.append([(x, t, t), (x, -t, t)])
+        yield [
+            ({x: value for x, value, _ in parts}, {x: t for x, _, t in parts})
+            for parts in itertools.product(*choices)
+        ]
+        if not any(goal.ranges[x].is_bounded for x in used):
+            return
+
+
+def _ordered(goal: Goal) -> dict[sp.Symbol, sp.Symbol]:
+    """Return variables that a condition puts above another one."""
+    result: dict[sp.Symbol, sp.Symbol] = {}
+    for c in goal.where:
+        small, large = (c.left, c.right) if c.relation in ("<", "<=") else (c.right, c.left)
+        if small.is_Symbol and large.is_Symbol and c.relation != "==":
+            plain = small not in result and large not in result
+            if plain and small not in result.values() and large not in result.values():
+                result[large] = small
+    return result
+
+
+def _require_whole_lines(goal: Goal, parts: Sequence[tuple[Rule, Rule]]) -> None:
+    """Refuse a pole where the two halves of a line meet."""
+    below = sp.fraction(sp.together(goal.margin))[1]
+    for rule, _ in parts:
+        for x in rule:
+            if goal.ranges[x].low == -sp.oo and goal.ranges[x].high == sp.oo:
+                others = {y: v for y, v in rule.items() if y != x}
+                met = sp.expand(below.xreplace({x: sp.S.Zero}).xreplace(others))
+                if met == 0:
+                    raise NotProven(f"positive terms: the margin has a pole at {x} = 0")
+                for factor, _ in _factors(met):
+                    _sign_of_terms(factor)
+
+
+def _terms(goal: Goal, rule: Rule, new: Rule, used: set[sp.Symbol]) -> tuple[list[str], bool]:
+    """Return what shows that a margin is not negative, and whether it never vanishes.
+
+    Symbols whose sign was used are added to `used`.
+    """
+    written = goal.margin
+    for x, value in rule.items():
+        written = written.xreplace({x: value})
+    # A variable above another one is written by it, which has a rule of its own.
+    written = written.xreplace(dict(rule))
+    if written.count_ops() > _MOST_OPERATIONS:
+        raise NotProven("positive terms: the margin is too long")
+    numerator, denominator = sp.fraction(sp.together(written))
+    sign, steps = 1, []
+    for name, part in (("numerator", numerator), ("denominator", denominator)):
+        for factor, power in _factors(part):
+            try:
+                one, text = _sign_of_factor(goal, factor, used)
+            except NotProven:
+                # A square may vanish, which below would be a pole.
+                if power % 2 or not factor.is_real or name == "denominator":
+                    raise
+                steps.append(f"({factor})**{power} is not negative")
+                continue
+            sign *= one**power
+            if text:
+                steps.append(f"factor of the {name}, {text}")
+    if sign < 0:
+        raise NotProven("positive terms: the margin has the other sign")
+    ways = "; ".join(f"{x} = {value}" for x, value in rule.items() if x != value)
+    head = f"{goal.about} is a quotient of polynomials" + (f" with {ways}, t > 0" if ways else "")
+    squares = any(text.endswith("is not negative") for text in steps)
+    return [head, *steps], not squares and _never_vanishes(goal, new)
+
+
+def _factors(expr: sp.Expr) -> list[tuple[sp.Expr, int]]:
+    """Return factors with their powers; constants among them."""
+    if len(expr.free_symbols) and expr.count_ops() < _MOST_FACTORED:
+        try:
+            constant, found = sp.factor_list(expr)
+            return [(constant, 1), *((f, int(n)) for f, n in found)]
+        except sp.PolynomialError:
+            pass
+    result = []
+    for factor in sp.Mul.make_args(sp.factor_terms(expr)):
+        base, power = factor.as_base_exp()
+        whole = power.is_Integer and power > 0
+        result.append((base, int(power)) if whole else (factor, 1))
+    return result
+
+
+def _sign_of_factor(goal: Goal, factor: sp.Expr, used: set[sp.Symbol]) -> tuple[int, str]:
+    """Return the sign of a factor, with definitions put in from the last on if need be."""
+    try:
+        sign, count = _sign_of_terms(factor)
+        used |= factor.free_symbols
+        return sign, f"{count} terms of one sign in {_names(factor)}" if count > 1 else ""
+    except NotProven as error:
+        reason = error
+    if not factor.free_symbols & set(goal.definitions):
+        raise reason
+    explicit = _explicit(factor, goal.definitions)
+    if explicit.count_ops() > _MOST_EXPLICIT:
+        raise NotProven(
+            "positive terms: signs do not show before definitions are put in, and then the margin "
+            "is too long"
+        )
+    sign, most = 1, 1
+    for part in sp.fraction(sp.together(explicit)):
+        for one, power in _factors(part):
+            each, count = _sign_of_terms(one)
+            sign, most = sign * each**power, max(most, count)
+    return sign, f"with definitions put in {most} terms of one sign in {_names(explicit)}"
+
+
+def _names(expr: sp.Expr) -> str:
+    return ", ".join(map(str, sorted(expr.free_symbols, key=str)))
+
+
+def _sign_of_terms(expr: sp.Expr) -> tuple[int, int]:
+    """Return the sign that all terms of a polynomial share, and their number."""
+    symbols = sorted(expr.free_symbols, key=str)
+    for x in symbols:
+        if not x.is_nonnegative:
+            raise NotProven(f"positive terms: {x} has no sign")
+    if not symbols:
+        return _sign_of_constant(expr), 1
+    try:
+        coefficients = sp.Poly(expr, *symbols).coeffs()
+    except sp.PolynomialError:
+        if expr.is_positive:
+            return 1, 1
+        raise NotProven(f"positive terms: {str(expr)[:60]} is no polynomial") from None
+    signs = {_sign_of_constant(c) for c in coefficients}
+    if len(signs) != 1:
+        raise NotProven(
+            f"positive terms: of {len(coefficients)} terms some are positive and some negative"
+        )
+    return signs.pop(), len(coefficients)
+
+
+def _sign_of_constant(value: sp.Expr) -> int:
+    if value.is_Rational:
+        return int(sp.sign(value))
+    if value.is_positive or value.is_negative:
+        return 1 if value.is_positive else -1
+    sign = FormulaBalls({}).sign(value)
+    if sign is None:
+        raise NotProven(f"positive terms: the sign of {str(value)[:60]} is not decided")
+    return sign
+
+
+def _never_vanishes(goal: Goal, new: Rule) -> bool:
+    """Tell whether a margin with terms of one sign vanishes nowhere, ends of ranges included."""
+    ends = []
+    ordered, where = _ordered(goal), {(c.left, c.right) for c in goal.where if "=" in c.relation}
+    for x in new:
+        one = goal.ranges[x]
+        closed: list[sp.Expr] = [
+            end for end, is_open in ((one.low, one.low_open), (one.high, one.high_open))
+            if end.is_finite and not is_open
+        ]  # fmt: skip
+        below = ordered.get(x)
+        if not closed and one.low == -sp.oo and one.high == sp.oo:
+            # Where the two halves of the line meet.
+            closed.append(sp.S.Zero)
+        if below is not None and {(below, x), (x, below)} & where:
+            closed.append(below)
+        ends.append([None, *closed])
+    for face in itertools.product(*ends):
+        rule = {x: end for x, end in zip(new, face, strict=True) if end is not None}
+        if not rule:
+            continue
+        # One after the other: a variable may end where another one is.
+        restricted = goal.margin
+        for x, end in sorted(rule.items(), key=lambda pair: not pair[1].free_symbols):
+            restricted = restricted.xreplace({x: end})
+        numerator = sp.fraction(sp.together(restricted))[0]
+        if sp.expand(numerator) == 0:
+            return False
+    return all(x.is_positive for x in goal.margin.free_symbols - set(new))
+
+
+def _signs_of_definitions(goal: Goal, used: set[sp.Symbol]) -> list[str]:
+    """Prove the signs that symbols are assumed to have, in the order of their definitions."""
+    needed, steps = used & set(goal.definitions), []
+    for symbol, value in reversed([*goal.definitions.items()]):
+        if symbol in needed:
+            needed |= value.free_symbols & set(goal.definitions)
+    for symbol, value in goal.definitions.items():
+        if symbol not in needed:
+            continue
+        sign, most = 1, 1
+        for part in sp.fraction(sp.together(value)):
+            for one, power in _factors(part):
+                each, count = _sign_of_terms(one)
+                sign, most = sign * each**power, max(most, count)
+        if sign < 0:
+            raise NotProven(f"positive terms: {symbol} is not positive")
+        steps.append(f"{symbol} = {value} is positive, {most} terms at most in a factor")
+    return steps
+
+
+# ---------------------------------------------------------------------- Sturm
+
+
+def _sturm(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
+    if goal.definitions or len(goal.ranges) != 1:
+        raise NotProven("sturm: it takes an expression of one variable")
+    if goal.zero:
+        raise NotProven("sturm: it says nothing of equality")
+    ((x, one),) = goal.ranges.items()
+    numerator, denominator = sp.fraction(sp.cancel(sp.together(goal.margin)))
+    above, below = (sp.Poly(part, x) for part in (numerator, denominator))
+    if not all(c.is_Rational for poly in (above, below) for c in poly.all_coeffs()):
+        raise NotProven("sturm: coefficients must be rational numbers")
+    if not (one.low.is_extended_real and one.high.is_extended_real):
+        raise NotProven("sturm: ends of the range must be numbers")
+    low = None if one.low == -sp.oo else one.low
+    high = None if one.high == sp.oo else one.high
+    if any(end is not None and not end.is_Rational for end in (low, high)):
+        raise NotProven("sturm: ends of the range must be rational")
+    if below.degree() > 0 and below.count_roots(low, high):
+        raise NotProven("sturm: the denominator vanishes in the range")
+    odd = sp.Poly(1, x)
+    for factor, power in above.sqf_list()[1]:
+        if power % 2:
+            odd *= factor
+    changes = odd.count_roots(low, high) if odd.degree() > 0 else 0
+    for end in (low, high):
+        # Roots at an end change no sign inside.
+        if end is not None and odd.degree() > 0 and odd.eval(end) == 0:
+            changes -= 1
+    if changes:
+        raise NotProven(f"sturm: {changes} roots of odd multiplicity inside the range")
+    point = _inside(one)
+    step = 0
+    while above.eval(point) == 0:
+        step += 1
+        point = _inside(one, step)
+    if (above.eval(point) > 0) != (below.eval(point) > 0):
+        raise NotProven("sturm: the margin is negative in the range")
+    roots = above.count_roots(low, high) if above.degree() > 0 else 0
+    for end, is_open in ((low, one.low_open), (high, one.high_open)):
+        if end is not None and is_open and above.eval(end) == 0:
+            roots -= 1
+    if goal.strict and roots and goal.about == "the difference":
+        raise NotProven("sturm: the margin vanishes in the range")
+    return [
+        f"{goal.about} is P/Q with P = {above.as_expr()}, Q = {below.as_expr()}; Q has no root in "
+        f"{one}, P {roots}, none of which changes the sign",
+        f"at {x} = {point} it is {sp.cancel(goal.margin.xreplace({x: point}))} > 0",
+    ], "", not roots  # fmt: skip
+
+
+def _inside(one: Range, step: int = 0) -> sp.Rational:
+    if one.is_bounded:
+        return one.low + (one.high - one.low) * sp.Rational(step + 1, step + 3)
+    if one.low.is_finite:
+        return one.low + 1 + step
+    if one.high.is_finite:
+        return one.high - 1 - step
+    return sp.Integer(step)
+
+
+# ---------------------------------------------------------------------- branch and bound
+
+
+def _branch_and_bound(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
+    if goal.definitions:
+        raise NotProven("branch and bound: outputs of models are not enclosed over boxes")
+    if goal.zero:
+        raise NotProven("branch and bound: it says nothing of equality")
+    for x, one in goal.ranges.items():
+        if not one.is_bounded:
+            raise NotProven(
+                f"branch and bound: it needs a box, and the range of {x} is {one}; give it ends"
+            )
+    if goal.strict and goal.about != "the difference":
+        raise NotProven("branch and bound: strict monotonicity is left to the other methods")
+    try:
+        require_flint()
+    except MissingDependencyError as error:
+        raise NotProven(f"branch and bound: {str(error).splitlines()[0]}") from None
+    search = _Boxes(goal)
+    found, strict = search.replay(cells) if cells else search.run()
+    sides = ", ".join(f"{x} in {one}" for x, one in goal.ranges.items())
+    count = found.count(".")
+    return [
+        f"{goal.about} is {'positive' if strict else 'not negative'} on each of {count} parts of "
+        f"the box {sides}, by ball arithmetic"
+    ], found, strict  # fmt: skip
+
+
+Cell = tuple[tuple[sp.Rational, sp.Rational], ...]
+
+
+class _Boxes:
+    """A box that is halved until a sign is proven on each part."""
+
+    def __init__(self, goal: Goal) -> None:
+        self._goal, self._symbols = goal, tuple(goal.ranges)
+        flint = require_flint()
+        self._flint = flint
+        self._value = self._tape([goal.margin])
+        slopes = [goal.margin.diff(x) for x in self._symbols]
+        # Values at jumps are in no derivative.
+        smooth = not goal.margin.has(*_JUMPS) and not any(s.has(*_SINGULAR) for s in slopes)
+        self._slopes = self._tape(slopes) if smooth else None
+        self._conditions = [(c.relation, self._tape([c.right - c.left])) for c in goal.where]
+        self._touching: dict[tuple[int, sp.Rational], list[tuple[int, BallTape]]] = {}
+        self._faces: dict[tuple[tuple[int, sp.Expr], ...], int | None] = {}
+
+    def _tape(self, exprs: Sequence[sp.Expr]) -> BallTape:
+        targets = [sp.Dummy(real=True) for _ in exprs]
+        pairs = list(zip(targets, exprs, strict=True))
+        return BallTape(self._symbols, (), pairs, targets)
+
+    @property
+    def whole(self) -> Cell:
+        """The box; ends that are no rational numbers are rounded outwards."""
+        margin = sp.Rational(1, 10**25)
+        result = []
+        for one in self._goal.ranges.values():
+            low, high = (
+                end if end.is_Rational else sp.Rational(end.evalf(30)) + side * margin
+                for end, side in ((one.low, -1), (one.high, 1))
+            )
+            result.append((low, high))
+        return tuple(result)
+
+    def run(self) -> tuple[str, bool]:
+        """Halve until all is settled; return how, and whether the margin never vanishes."""
+        text, strict, count = [], True, 0
+        stack = [self.whole]
+        while stack:
+            cell = stack.pop()
+            count += 1
+            if count > _MOST_CELLS:
+                at = ", ".join(
+                    f"{x} = {float(a + b) / 2:.6g}"
+                    for x, (a, b) in zip(self._symbols, cell, strict=True)
+                )
+                raise NotProven(f"branch and bound: {_MOST_CELLS} parts are not enough, near {at}")
+            settled = self._settled(cell)
+            if settled is not None:
+                text.append(".")
+                strict = strict and settled
+                continue
+            axis = self._longest(cell)
+            text.append(str(axis))
+            stack += self._halves(cell, axis)[::-1]
+        if self._goal.strict and not strict:
+            raise NotProven("branch and bound: the margin vanishes in the box")
+        return "".join(text), strict
+
+    def replay(self, cells: str) -> tuple[str, bool]:
+        """Settle the parts that a text names, and nothing else."""
+        stack, strict = [self.whole], True
+        for letter in cells:
+            if not stack:
+                raise NotProven("branch and bound: the certificate names parts that are not there")
+            cell = stack.pop()
+            if letter == ".":
+                settled = self._settled(cell)
+                if settled is None:
+                    raise NotProven("branch and bound: a part of the certificate is not settled")
+                strict = strict and settled
+            elif letter.isdigit() and int(letter) < len(cell):
+                stack += self._halves(cell, int(letter))[::-1]
+            else:
+                raise NotProven("branch and bound: the certificate is damaged")
+        if stack or (self._goal.strict and not strict):
+            raise NotProven("branch and bound: the certificate leaves parts out")
+        return cells, strict
+
+    def _halves(self, cell: Cell, axis: int) -> list[Cell]:
+        low, high = cell[axis]
+        middle = (low + high) / 2
+        return [(*cell[:axis], part, *cell[axis + 1 :]) for part in ((low, middle), (middle, high))]
+
+    def _longest(self, cell: Cell) -> int:
+        whole = self.whole
+        sizes = [(b - a) / (whole[i][1] - whole[i][0]) for i, (a, b) in enumerate(cell)]
+        return max(range(len(cell)), key=lambda i: sizes[i])
+
+    def _settled(self, cell: Cell) -> bool | None:
+        """Whether the margin is positive, or only not negative, on a part; None if undecided."""
+        with PRECISION, self._flint.ctx.workprec(_BITS):
+            return self._decided(cell)
+
+    def _decided(self, cell: Cell) -> bool | None:
+        balls = [as_ball_between(*one) for one in cell]
+        for relation, tape in self._conditions:
+            gap = tape(balls)[0]
+            outside = {"<": gap <= 0, "<=": gap < 0, ">": gap >= 0, ">=": gap > 0}
+            if outside.get(relation, gap != 0 and not gap.contains(0)):
+                return True
+        value = self._value(balls)[0]
+        if value > 0:
+            return True
+        if self._slopes is None:
+            return False if value >= 0 else None
+        slopes = self._slopes(balls)
+        middles = [self._flint.arb(ball.mid()) for ball in balls]
+        centre = self._value(middles)[0]
+        if centre < 0 and not self._conditions:
+            raise NotProven("branch and bound: the margin has the wrong sign inside the box")
+        mean = centre + sum(
+            (s * (b - m) for s, b, m in zip(slopes, balls, middles, strict=True)),
+            self._flint.arb(0),
+        )
+        if mean > 0:
+            return True
+        if value >= 0 or mean >= 0 or self._touches(cell, balls):
+            return False
+        return self._by_faces(cell, slopes)
+
+    def _touches(self, cell: Cell, balls: Sequence[Any]) -> bool:
+        """Whether Taylor's theorem shows the sign around a face on which the margin vanishes.
+
+        With its first k - 1 derivatives zero there, its sign is that of the k-th one, times that of
+        the distance if k is odd.
+        """
+        for axis, (low, high) in enumerate(cell):
+            for at in dict.fromkeys((low, high, sp.S.Zero)):
+                if not low <= at <= high:
+                    continue
+                face = [*balls[:axis], as_ball_between(at, at), *balls[axis + 1 :]]
+                if not self._value(face)[0].contains(0):
+                    continue
+                for order, tape in self._vanishing(axis, at):
+                    slope = tape(balls)[0]
+                    even = order % 2 == 0
+                    if (slope >= 0 and (even or at == low)) or (
+                        slope <= 0 and not even and at == high
+                    ):
+                        return True
+        return False
+
+    def _vanishing(self, axis: int, at: sp.Rational) -> list[tuple[int, BallTape]]:
+        """Return the first derivative along an axis that does not vanish on a face, with its order.
+
+        Nothing if the margin does not vanish there.
+        """
+        key = axis, at
+        if key not in self._touching:
+            self._touching[key] = []
+            x, derivative = self._symbols[axis], self._goal.margin
+            for order in range(1, _HIGHEST_TOUCHING + 1):
+                if not _is_zero(derivative.xreplace({x: at})):
+                    break
+                derivative = derivative.diff(x)
+                if derivative.has(*_SINGULAR):
+                    break
+                self._touching[key].append((order, self._tape([derivative])))
+        return self._touching[key]
+
+    def _by_faces(self, cell: Cell, slopes: Sequence[Any]) -> bool | None:
+        """Look at the face on which a monotone margin is least."""
+        least, moved = list(cell), False
+        for i, ((low, high), slope) in enumerate(zip(cell, slopes, strict=True)):
+            if low == high:
+                continue
+            if slope >= 0 or slope <= 0:
+                end = low if slope >= 0 else high
+                least[i], moved = (end, end), True
+        if not moved:
+            return None
+        points = {
+            x: low for x, (low, high) in zip(self._symbols, least, strict=True) if low == high
+        }
+        key = tuple(points.items())
+        if key not in self._faces:
+            self._faces[key] = self._on_face(points)
+        zero = self._faces[key]
+        if zero is not None:
+            return zero > 0 if zero >= 0 else None
+        return self._decided(tuple(least))
+
+    def _on_face(self, points: Mapping[sp.Symbol, sp.Rational]) -> int | None:
+        """Return the sign of the margin on a face, if it is one number there."""
+        value = self._goal.margin.subs(points)
+        if value.free_symbols:
+            return 0 if _vanishes(value) else None
+        if not value.is_finite:
+            return -1
+        try:
+            if is_exactly_zero(value, "the margin"):
+                return 0
+        except GiantstepError:
+            return -1
+        sign = FormulaBalls({}).sign(value)
+        return -1 if sign is None else sign

@@ -1,0 +1,162 @@
+"""``giantstep conjecture``: a statement over ranges, proved, refuted or supported."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .atomic_files import write_atomically
+from .cli_options import whole
+from .errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EPILOG = """\
+STATEMENT is
+  a comparison with ==, <, <=, > or >=    "risk_trained <= risk_initial"
+  increasing(Q, x), decreasing(Q, x)      "decreasing(improvement, noise_variance)"
+    (never turns back; with strict=True never stands still)
+  positive(Q), nonnegative(Q), independent(Q, x), equal(Q, R), and several with "and".
+Q is an expression, as elsewhere, in the quantities of --over and in outputs of the --model, whose
+parameters may be given: "risk_trained(step_size=2) <= risk_trained(step_size=1)".
+
+--over NAME=LOW:HIGH    a range, ends included; they may be inf
+--over NAME=VALUE       held at a number; a penalty may be "best", that with the smallest error
+--over NAME=positive    or real, nonnegative
+--over f=targets        random targets: --dimension, --degree, --terms. The statement then compares
+                        leaps(f).coordinate, .isotropic, .generative and .leap_index,
+                        staircase(f).steps, .dimension and .saturates, dimension(f), degree(f).
+
+--model KIND with --set NAME=VALUE says whose outputs the statement names:
+  one-step    OneGradientStep: risk_initial, risk_trained, improvement, bias_trained, ...
+  srf         SpikedRandomFeatures: test_error, training_error, m, q1, ...
+
+verdicts:
+  proved      by algebra, positive terms, Sturm's theorem, or intervals on a halved box; the
+              certificate is computed again before it is printed
+  refuted     at an exact point, both sides proven apart; with the line of Python that shows it
+  supported   by a search, which is no proof
+  undecided   and what stood in the way
+
+exit codes: 0 proved or supported, 1 refuted, 2 bad input, 3 undecided.
+
+examples:
+  giantstep conjecture "x**4 + 1 >= 2*x**2" --over x=real
+  giantstep conjecture "a/b < 1" --over a=positive --over b=positive --where "a < b"
+  giantstep conjecture "decreasing(improvement, noise_variance)" --model one-step \\
+      --set student=erf --set teacher=erf --set alpha=2 --over noise_variance=0:2 --over ridge=0.1
+  giantstep conjecture "increasing(improvement, alpha)" --model one-step --set student=erf \\
+      --set teacher=erf --set alpha=2 --over alpha=0.25:2 --over ridge=0.1
+  giantstep conjecture "leaps(f).coordinate == leaps(f).isotropic" --over f=targets
+"""
+
+_MODELS = {"one-step": "OneGradientStep", "srf": "SpikedRandomFeatures"}
+TARGETS = "targets"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.set_defaults(run=run)
+    parser.add_argument("statement", metavar="STATEMENT", help="what is conjectured; see below")
+    parser.add_argument(
+        "--over",
+        action="append",
+        required=True,
+        metavar="NAME=RANGE",
+        help="range, number or kind of a quantity; once for each",
+    )
+    parser.add_argument(
+        "--where", action="append", default=[], metavar="CONDITION", help="such as 'alpha > beta'"
+    )
+    group = parser.add_argument_group("whose outputs it is about")
+    group.add_argument("--model", choices=sorted(_MODELS), help="model with outputs")
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="argument of the model, such as student=erf or alpha=2",
+    )
+    group = parser.add_argument_group("random targets, --over f=targets")
+    for flag, example, summary in (
+        ("--dimension", 3, "largest number of coordinates [4]"),
+        ("--degree", 3, "highest degree [4]"),
+        ("--terms", 3, "largest number of Hermite terms [4]"),
+    ):
+        group.add_argument(flag, type=whole(flag, 1, example), metavar="N", help=summary)
+    group = parser.add_argument_group("search")
+    group.add_argument(
+        "--method",
+        choices=("identity", "positive terms", "sturm", "branch and bound", "search"),
+        help="nothing but this [all]",
+    )
+    group.add_argument("--tries", type=whole("--tries", 0, 500), metavar="N", help="points")
+    group.add_argument("--seed", type=whole("--seed", 0, 0), default=0, metavar="N", help="[0]")
+    group.add_argument("--store", metavar="FOLDER", help="finished blocks, to resume")
+    group.add_argument("--out", metavar="FILE", help="write the verdict as JSON, too")
+    group.add_argument("--latex", action="store_true", help="print LaTeX, too")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the verdict."""
+    import giantstep
+
+    from .derivations.conjectures.conjecture import Verdict, conjecture
+
+    over: dict[str, Any] = dict(_pair("--over", text, "x=0:2") for text in arguments.over)
+    given = {
+        name: getattr(arguments, name)
+        for name in ("dimension", "degree", "terms")
+        if getattr(arguments, name) is not None
+    }
+    about_targets = TARGETS in over.values()
+    if given and not about_targets:
+        raise ParameterError(f"--{next(iter(given))} belongs to random targets: --over f=targets")
+    over = {
+        name: giantstep.TargetFamily(**given) if value == TARGETS else value
+        for name, value in over.items()
+    }
+    result = conjecture(
+        arguments.statement, over, arguments.where, of=_model(arguments), tries=arguments.tries,
+        seed=arguments.seed, method=arguments.method, store=arguments.store,
+    )  # fmt: skip
+    if result.proved and not result.check():
+        raise ParameterError("the certificate of the proof does not hold; please report this")
+    if arguments.out is not None:
+        write_atomically(Path(arguments.out).expanduser(), f"{result.to_json()}\n")
+    print(result)
+    if arguments.latex:
+        print(f"\n{result.latex()}")
+    return {Verdict.REFUTED: 1, Verdict.UNDECIDED: 3}.get(result.verdict, 0)
+
+
+def _pair(flag: str, text: str, example: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip().isidentifier() and value.strip()):
+        raise ParameterError(f"{flag} must be NAME=VALUE, such as {flag} {example}, got {text!r}")
+    return name.strip(), value.strip()
+
+
+def _model(arguments: argparse.Namespace) -> Any:
+    import giantstep
+
+    values: Mapping[str, str] = dict(_pair("--set", text, "alpha=2") for text in arguments.set)
+    if arguments.model is None:
+        if values:
+            raise ParameterError("--set belongs to --model; give --model one-step or srf")
+        return None
+    make = getattr(giantstep, _MODELS[arguments.model])
+    try:
+        return make(**{name: _argument(value) for name, value in values.items()})
+    except TypeError as error:
+        raise ParameterError(f"--set: {str(error).partition('() ')[2] or error}") from None
+
+
+def _argument(text: str) -> Any:
+    """Return a number where the text is one; names and expressions stay texts."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
