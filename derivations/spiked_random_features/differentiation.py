@@ -39,6 +39,7 @@ from ..derived import derived
 from ..kernels.sensitivities import KernelObjective, derivative_code
 from ..optima import DEFAULT_BOUNDS, Optimum, optimum
 from ..sensitivities import Directions, HasSensitivities
+from ..teachers import read_teacher
 from . import mapping as m
 from .arguments import SPIKE, STEP, STRETCH, checked_point
 from .derive import STEP_ARGUMENTS, flags_of, scalar_functions, symbolic_model
@@ -334,7 +335,7 @@ def step_rates(
 @derived("spiked_random_features/letter_rates", str)
 def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool) -> str:
     mapping = m.spike_mapping(
-        activation(student), activation(teacher), stretched=stretched, letter=m.letter,
+        activation(student), read_teacher(teacher), stretched=stretched, letter=m.letter,
         mean_letter=m.mean_letter,
     )  # fmt: skip
     derivatives = mapping_derivatives(mapping, infinite)
