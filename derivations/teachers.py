@@ -49,6 +49,12 @@ MOST_DIRECTIONS = 5
 _MOST_PRODUCTS = 400
 
 
+_SUPPORTED = (
+    "solve, curve, optimum, sensitivities, digits, proofs, kernels, spectrum and simulate take "
+    "such teachers"
+)
+
+
 def names_coordinates(teacher: str) -> bool:
     """Tell whether the text of a teacher is in coordinates x1, x2, …."""
     return bool(_COORDINATE.search(teacher))
@@ -188,6 +194,22 @@ def label_power(teacher: Teacher, n: int) -> sp.Expr:
     return teacher.power(n)
 
 
+def moments_of(teacher: DirectionalTeacher) -> dict[str, sp.Expr]:
+    """Return mean, linear part and residual variance: all that one step of order one sees."""
+    return {
+        "mean": teacher.target.mean,
+        "linear": teacher.linear,
+        "residual": nonlinear_variance(teacher),
+    }
+
+
+def parity_and_jumps(teacher: DirectionalTeacher) -> tuple[bool, bool]:
+    """Tell whether a target is provably odd, and whether it is discontinuous."""
+    f = teacher.target
+    mirrored = f.expr.xreplace({x: -x for x in f.variables})
+    return sp.expand(f.expr + mirrored) == 0, f.expr.has(sp.sign, sp.Heaviside)
+
+
 def leap_index(teacher: Teacher) -> int:
     """Return the lowest order of a Hermite tensor that does not vanish."""
     if isinstance(teacher, Activation):
@@ -301,6 +323,20 @@ def _reduced(text: str) -> str:
 def has_several_directions(teacher: str) -> bool:
     """Tell whether a text that :func:`teacher_text` returned has more than one direction."""
     return names_coordinates(teacher)
+
+
+def refuse_directions(teacher: str, what: str) -> None:
+    """Refuse what is derived for single-index teachers only.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+    """
+    if has_several_directions(teacher):
+        raise UnsupportedExpressionError(
+            f"teacher {teacher!r} has several directions, and not derived for such teachers is: "
+            f"{what}; {_SUPPORTED}"
+        )
 
 
 def _unit(vector: Sequence[sp.Expr]) -> list[sp.Expr]:
@@ -503,25 +539,35 @@ def _nested(factor: sp.Expr, parts: Sequence[sp.Expr], t: Sequence[sp.Symbol]) -
 
 
 def teacher_function(cache: FileCache, teacher: str) -> tuple[Any, int]:
-    """Return a teacher as a function of arrays, and the number of inputs x1, x2, … it takes."""
+    """Return a teacher as a function of arrays, and the number of its directions.
+
+    A teacher of several directions is one of coordinates of which the first is along C_1.
+    """
     if not names_coordinates(teacher):
         return cached_elementwise(cache, teacher), 1
     document = _sources(cache, teacher)
-    return GeneratedFunction(document["source"], "teacher"), document["inputs"]
-
-
-def spike_direction(cache: FileCache, teacher: str) -> tuple[float, ...]:
-    """Return the direction of C_1 of a teacher of several directions, in its inputs."""
-    return tuple(_sources(cache, teacher)["direction"])
+    return GeneratedFunction(document["source"], "teacher"), document["directions"]
 
 
 @derived("teachers/functions", dict)
 def _sources(text: str) -> dict[str, Any]:
     found = read_teacher(text)
     assert isinstance(found, DirectionalTeacher)
-    f = found.target
-    return {
-        "source": function_source({"teacher": Formula((f.variables,), f.expr)}),
-        "inputs": f.dimension,
-        "direction": [float(x.evalf(20)) for x in found.direction],
+    length, values = found._length, dict(found.constants)
+    frame = [*found.across]
+    if length:
+        frame.insert(0, tuple(x / length for x in found.gradient))
+    f, u = found.target, sp.symbols(f"u1:{len(frame) + 1}", real=True)
+    inside = {
+        x: sp.Add(*(_number(n[i].xreplace(values)) * c for n, c in zip(frame, u, strict=True)))
+        for i, x in enumerate(f.variables)
     }
+    expr = f.expr.xreplace(inside)
+    return {
+        "source": function_source({"teacher": Formula((u,), expr)}),
+        "directions": len(frame),
+    }
+
+
+def _number(value: sp.Expr) -> sp.Expr:
+    return value if value.is_Rational else value.evalf(20)

@@ -27,7 +27,7 @@ from ..json_text import SavedModel
 from ..kernels.arguments import known_names
 from ..late import given_by
 from ..penalties import PaperRidge, readout_penalty
-from ..teachers import teacher_text
+from ..teachers import refuse_directions, teacher_text
 from .arguments import (
     COMPLETE,
     DIRECT,
@@ -703,6 +703,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
             All local minima with their errors; the bias is added after the step, and trained with
             the readout.
         """
+        refuse_directions(self.teacher, "learned biases")
         self._refuse_law("learned biases")
         model = VocabularyFeatures.of_one_kind(self)
         return learned_bias(model, alpha, ridge, interval=interval, points=points, width=None)

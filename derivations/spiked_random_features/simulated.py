@@ -38,7 +38,7 @@ from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.printing.compiled import compiled
 from ..activation_functions import cached_elementwise
 from ..network_dataset import network_dataset
-from ..teachers import spike_direction, teacher_function
+from ..teachers import teacher_function
 from . import physics as symbols
 from .bulk_law import BulkLaw
 from .solution import model_attributes
@@ -131,8 +131,8 @@ def _one_kind(model: SpikedRandomFeatures, drawn: bool) -> dict[str, Any]:
     kind = FeatureClass(1.0, spike.spike_strength, spike.bulk_variance)
     alignment: Any = spike.alignment
     if directions > 1:
-        theta = np.array(spike_direction(model._cache, model.derivation.teacher))
-        alignment = spike.alignment * theta[None, :]
+        # The first direction is that of the spike.
+        alignment = np.array([[spike.alignment] + [0.0] * (directions - 1)])
     return {**functions, "rows": SpikedRows(kind, alignment, bulk=model.bulk)}
 
 
@@ -260,6 +260,7 @@ Array = NDArray[np.float64]
 _FUNCTIONS = {
     symbols.mu0: "mu_0", symbols.mu1: "mu_1", symbols.mu2_squared: "mu_2_squared",
     symbols.chi: "chi", symbols.T0: "T_0", symbols.T1: "T_1", symbols.T2: "T_2",
+    **{a.moment: a.moment.func.__name__ for a in symbols.ACROSS},
 }  # fmt: skip
 _LARGEST, _STEP = 9.0, 1 / 16
 """Grid of κ: sharper features of a prediction are not worth following."""

@@ -60,11 +60,11 @@ class Solution(Result):
     order_parameters, conjugates : mapping
         V1, V2, m, theta, psi, q1, q2 and their conjugates; those that the model does not have
         (m of an odd student without a spike) are zero. Of a teacher of several directions also
-        psi2, … along its directions across the spike, if labels have linear parts in them. Of K letters arrays, without conjugates: V1
-        and q1 of shape (K, K), V2, q2 and m (K,), theta (k, K) and psi (r, K), for bulk rows of
-        unit length: c_a is part of what multiplies them. psi is along the orthonormalised parts of
-        the r directions of the teacher outside the spikes, in their order (zero where nothing is
-        left), as in simulations.
+        psi2, … along its directions across the spike, if labels have linear parts in them. Of K
+        letters arrays, without conjugates: V1 and q1 of shape (K, K), V2, q2 and m (K,), theta
+        (k, K) and psi (r, K), for bulk rows of unit length: c_a is part of what multiplies them.
+        psi is along the orthonormalised parts of the r directions of the teacher outside the
+        spikes, in their order (zero where nothing is left), as in simulations.
     alpha, ridge : float
         Where it was solved.
     residual : float
