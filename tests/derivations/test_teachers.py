@@ -56,9 +56,8 @@ def test_moments_are_those_of_a_sum_over_both_directions(text, centre, spread):
     weight = h**2 * np.exp(-(s**2 + other**2) / 2) / (2 * np.pi)
     theta, n = (np.array([float(x) for x in row]) for row in (f.direction, f.across[0]))
     x1, x2 = (theta[i] * (centre + spread * s) + n[i] * other for i in range(2))
-    function = sp.lambdify(
-        f.target.variables, f.target.expr, ["scipy", {"relu": lambda x: np.maximum(x, 0)}]
-    )
+    spelled = ["scipy", {"relu": lambda x: np.maximum(x, 0)}]
+    function = sp.lambdify(f.target.variables, f.target.expr, spelled)
     label = function(x1, x2)
     stated = [
         np.sum(weight * label * factor) for factor in (1, s if spread else 0 * s, other, label)
