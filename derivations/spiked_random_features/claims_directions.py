@@ -109,20 +109,21 @@ class DirectionalCase:
 
     student: str
     teacher: str
+    alpha0: float = 6.0
     alpha: float = 2.0
     ridge: float = 0.1
 
     def build(self) -> SpikedRandomFeatures:
         """Return the model."""
         return SpikedRandomFeatures(
-            self.student, self.teacher, step_size=1.0, alpha0=6, noise_variance=0.05,
+            self.student, self.teacher, step_size=1.0, alpha0=self.alpha0, noise_variance=0.05,
             allow_non_odd=self.student == "relu",
         )  # fmt: skip
 
 
 CASES = (
     DirectionalCase("tanh", "x1*x2 + x1"),
-    DirectionalCase("relu", "x1 + He(2, x1)*x2"),
+    DirectionalCase("relu", "x1 + He(2, x1)*x2", alpha0=60.0),
     DirectionalCase("tanh", "relu(x1) + x2"),
     DirectionalCase("erf", "He(2, x2) + x1"),
     DirectionalCase("tanh", "erf(x1) + erf(x2)"),
