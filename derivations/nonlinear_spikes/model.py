@@ -53,6 +53,7 @@ from ..one_gradient_step.symbols import IDENTIFIERS, alpha, beta, linear
 from ..penalties import given_penalty, one_penalty, readout_penalty
 from ..sensitivities import Directions, HasSensitivities, exact_optimum
 from ..spiked_random_features.vocabulary.model import VocabularyFeatures
+from ..teachers import refuse_directions
 from . import physics
 from .mean_features import MeanFeatures
 from .over_steps import RiskOverSteps, risk_over_steps
@@ -879,6 +880,7 @@ def at_width(
     >>> step.at_width(600).degrees
     (1, 3, 5)
     """
+    refuse_directions(model.teacher, "the crossover between short and giant steps")
     return StepAtWidth(model, width, degrees, letters, fractions)
 
 

@@ -34,6 +34,7 @@ from ...symbolic.expressions.regularity import Parity
 from ...symbolic.expressions.standing import Standing
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.coefficients import hermite_coefficient
+from ..teachers import has_several_directions
 
 if TYPE_CHECKING:
     from .model import OneGradientStep
@@ -373,7 +374,7 @@ def _assumptions(
         centredness(sigma, model.centre),
         bounded_derivatives(sigma),
         linear_part(sigma),
-        lipschitz(activation(model.teacher, argument="teacher")),
+        _smoothness(model.teacher),
         Assumption("a fixed number of steps with η of order one", exponent == 0,
                    "η = step_size" if exponent == 0 else f"η ~ N^{exponent:g}"),
         Assumption("the readout's data are independent of the step's", True,
@@ -381,6 +382,18 @@ def _assumptions(
         Assumption("the ridge penalty is positive", not vanishing_ridge,
                    "it vanishes" if vanishing_ridge else "to be chosen so"),
     )  # fmt: skip
+
+
+def _smoothness(teacher: str) -> Assumption:
+    """Say whether a teacher is Lipschitz; the theorem is for a function of one direction."""
+    if not has_several_directions(teacher):
+        return lipschitz(activation(teacher, argument="teacher"))
+    return Assumption(
+        "the teacher is a single-index model",
+        None,
+        "it has several directions, of which only the linear part and the variance of the rest "
+        "enter",
+    )
 
 
 def gaussian_equivalence(model: OneGradientStep, step_exponent: object = 0) -> GaussianEquivalence:

@@ -48,6 +48,7 @@ from ..figures import (
     styled,
 )
 from ..formulas import latex
+from ..teachers import refuse_directions
 from .amplitude_minimum import (
     AmplitudeError,
     AmplitudeMinimum,
@@ -489,6 +490,7 @@ def large_steps(
 
     See :func:`.large_steps.large_step_limit`.
     """
+    refuse_directions(model.teacher, "the limit of large steps")
     return large_step_limit(
         model.student,
         model.teacher,

@@ -34,6 +34,7 @@ from ..kernels.kernel import Kernel
 from ..late import given_by
 from ..penalties import in_convention, one_penalty
 from ..sensitivities import Directions, HasSensitivities
+from ..teachers import has_several_directions, teacher_text
 from .closed_forms import closed_forms
 from .conditional_risk import conditional_risk
 from .equivalence import gaussian_equivalence, standing
@@ -80,7 +81,9 @@ class OneGradientStep(SavedModel, HasSensitivities):
     Parameters
     ----------
     student, teacher : str
-        Activations σ and σ_*: catalogue names ("tanh", "erf", …) or expressions in z.
+        Activations σ and σ_*: catalogue names ("tanh", "erf", …) or expressions in z. A teacher
+        may also be a function of inputs x1, x2, … ("x1*x2 + x1"): of it the theory sees
+        :math:`\mathbb{E}[xf_*]`, the direction of the spike, and the variance of the rest.
     alpha : float
         Sample complexity n/d of the readout (ψ1 of the paper).
     beta : float
@@ -388,7 +391,9 @@ class OneGradientStep(SavedModel, HasSensitivities):
             If the student jumps: its gradient is not defined.
         """
         model = self
-        return first_step(model.student, activation(model.teacher), centre=model.centre)
+        teacher = model.teacher
+        target = teacher if has_several_directions(teacher) else activation(teacher)
+        return first_step(model.student, target, centre=model.centre)
 
     as_spiked_features = cast(
         "Callable[..., SpikedRandomFeatures]",
@@ -455,7 +460,7 @@ def _checked(
         )
     return {
         "student": activation_text("student", student),
-        "teacher": activation_text("teacher", teacher),
+        "teacher": teacher_text(teacher, FileCache(cache_folder)),
         "alpha": positive_number("alpha", alpha),
         "beta": positive_number("beta", beta),
         "step_size": step,

@@ -21,6 +21,7 @@ from ...symbolic.gaussian.enclosures import INTERMEDIATE_DIGITS
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.coefficients import hermite_coefficient, residual_variance, slope_variance
 from ..derived import derived
+from ..teachers import DirectionalTeacher, Teacher, moments_of, parity_and_jumps, read_teacher
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -36,7 +37,10 @@ _QUICK = 150
 
 @dataclass(frozen=True)
 class Moments:
-    r"""Moments of a function of one standard Gaussian variable.
+    r"""Moments of a function of one standard Gaussian variable, or of a target of several.
+
+    Of a target :math:`f_*` of several directions only these enter the theory: `linear` is then
+    the length of :math:`\mathbb{E}[xf_*]`, along which the spike is.
 
     Attributes
     ----------
@@ -163,11 +167,15 @@ def _with_digits(name: str, digits: int) -> dict[str, str]:
 
 @derived("one_gradient_step/moments", dict, words=("argument",))
 def _derivation(name: str, *, argument: str) -> dict[str, Any]:
-    function = activation(name, argument=argument)
+    function = _function(name, argument)
     texts = _texts(exact_moments(name), _DIGITS)
+    if isinstance(function, DirectionalTeacher):
+        odd, jumps = parity_and_jumps(function)
+    else:
+        odd, jumps = function.parity is Parity.ODD, bool(function.jumps)
     return {
-        "odd": function.parity is Parity.ODD,
-        "jumps": bool(function.jumps),
+        "odd": odd,
+        "jumps": jumps,
         "digits": list(texts.items()),
     }
 
@@ -185,18 +193,27 @@ def exact_moments(name: str) -> dict[str, sp.Expr]:
     dict of str to Expr
         Zeros are decided exactly; the slope variance of a function that jumps is nan.
     """
-    function = activation(name)
-    mean, linear = (hermite_coefficient(function, k) for k in range(2))
-    result = {
-        "mean": mean,
-        "linear": linear,
-        "residual": residual_variance(function),
-        "slope_variance": sp.nan if function.jumps else slope_variance(function),
-    }
+    function = _function(name)
+    if isinstance(function, DirectionalTeacher):
+        # Of a target that is no activation nothing asks for slopes.
+        result = {**moments_of(function), "slope_variance": sp.nan}
+    else:
+        mean, linear = (hermite_coefficient(function, k) for k in range(2))
+        result = {
+            "mean": mean,
+            "linear": linear,
+            "residual": residual_variance(function),
+            "slope_variance": sp.nan if function.jumps else slope_variance(function),
+        }
     for key, value in result.items():
         if value is not sp.nan and is_exactly_zero(value, f"{key} of {name}"):
             result[key] = sp.S.Zero
     return result
+
+
+def _function(name: str, argument: str = "teacher") -> Teacher:
+    """Read a student, or a teacher, which may have several directions."""
+    return activation(name, argument=argument) if argument != "teacher" else read_teacher(name)
 
 
 def _texts(exact: dict[str, sp.Expr], digits: int) -> dict[str, str]:

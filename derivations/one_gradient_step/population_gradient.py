@@ -29,6 +29,7 @@ from ...numeric.pair_gradients import pair_averages
 from ...runtime.generated import defined
 from ...symbolic.expressions.activations import activation
 from ..derived import derived
+from ..teachers import refuse_directions
 from .pair_kernels import label_source, output_source
 from .simulated import network_functions
 
@@ -100,6 +101,7 @@ def population_gradient(
     ConvergenceError
         If there is no closed form and the functions are too steep for quadrature.
     """
+    refuse_directions(model.teacher, "the population gradient of each neuron")
     if model.student_moments.jumps:
         raise AssumptionError(
             f"student {model.student!r} jumps: its gradient is not defined; choose a continuous "

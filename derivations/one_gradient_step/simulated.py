@@ -39,6 +39,7 @@ from ...symbolic.printing.compiled import Formula, function_source
 from ..activation_functions import cached_elementwise
 from ..derived import derived
 from ..penalties import items_of, one_penalty, penalties
+from ..teachers import refuse_directions, teacher_function
 from .conditional_risk import conditional_prediction
 from .pair_kernels import c, p, pair_kernel, q
 
@@ -97,6 +98,7 @@ def feature_covariances(model: OneGradientStep) -> FeatureCovariances:
     ClosedFormNotFoundError
         If an expectation has no closed form that arrays can be put into.
     """
+    refuse_directions(model.teacher, "the exact risk of a network")
     source = _derived_source(model.cache, model.student, model.teacher)
     if not source:
         raise ClosedFormNotFoundError(
@@ -200,6 +202,15 @@ class CentredFunction:
         return result - self.mean, slopes
 
 
+class CentredTarget(CentredFunction):
+    """A function of several directions minus its mean: one value for each row."""
+
+    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the function at every row; the network checks that it is finite."""
+        result: NDArray[np.float64] = self.function(values) - self.mean
+        return result
+
+
 def one_step_network(
     model: OneGradientStep,
     dimension: int,
@@ -237,7 +248,9 @@ def one_step_network(
     drawn = not given and bool(steps)
     samples = sample_count("alpha0", model.step_samples, dimension) if drawn else 1
     student, derivative, teacher = network_functions(model)
+    _, directions = teacher_function(model.cache, model.teacher)
     network = Network(
+        directions=directions,
         student=student, student_derivative=derivative, teacher=teacher,
         dimension=dimension, width=width, rows="gaussian", readout="gaussian", scaling="standard",
         noise_variance=model.noise_variance, steps=min(steps, 1) if given else steps, fresh=fresh,
@@ -264,15 +277,15 @@ def network_functions(
     model: OneGradientStep,
 ) -> tuple[CentredFunction, Callable[..., Any], CentredFunction]:
     """Return student, its derivative and teacher as functions of arrays, without their means."""
-    student, teacher = (
-        cached_elementwise(model.cache, text) for text in (model.student, model.teacher)
-    )
+    student = cached_elementwise(model.cache, model.student)
+    teacher, directions = teacher_function(model.cache, model.teacher)
+    kind = CentredFunction if directions == 1 else CentredTarget
     centred = CentredFunction(student, "student", model.student_moments.mean)
     return (
         centred,
         # A student that jumps has no derivative; the model then takes no step.
         centred.slopes if student.differentiable else centred,
-        CentredFunction(teacher, "teacher", model.teacher_moments.mean),
+        kind(teacher, "teacher", model.teacher_moments.mean),
     )
 
 

@@ -18,7 +18,6 @@ from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...runtime.generated import PreciseKernel
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.gaussian.expectation import GaussianExpectation
-from ...symbolic.leaps.leap_index import information_exponent
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
 from ...symbolic.lowering.solver import solver_source
@@ -34,6 +33,7 @@ from ...symbolic.systems.saddle_point import (
 )
 from ..derived import derived
 from ..kernels.code import column_names, deriving, parameter_domains
+from ..teachers import Teacher, leap_index, read_teacher
 from . import physics as symbols
 from .bulk_law import IID
 from .mapping import (
@@ -138,7 +138,7 @@ class SymbolicModel:
     """
 
     student: Activation
-    teacher: Activation
+    teacher: Teacher
     free_energy: SpikedFreeEnergy
     system: SaddlePointSystem
 
@@ -175,7 +175,7 @@ class SymbolicModel:
 
 def symbolic_model(
     student: str | sp.Expr | Activation,
-    teacher: str | sp.Expr | Activation,
+    teacher: str | Teacher,
     *,
     unspiked: bool = False,
     aligned: bool = False,
@@ -188,7 +188,8 @@ def symbolic_model(
 
     Parameters
     ----------
-    student, teacher : str, Expr or Activation
+    student : str, Expr or Activation
+    teacher : str, Activation or DirectionalTeacher
     unspiked, aligned : bool
         Exactly r = 0, exactly \\|γ\\| = 1.
     correlated_norms : bool
@@ -201,7 +202,7 @@ def symbolic_model(
         As for :func:`.physics.spiked_free_energy`.
     """
     student_ = activation(student, argument="student")
-    teacher_ = activation(teacher, argument="teacher")
+    teacher_ = read_teacher(teacher)
     energy = spiked_free_energy(
         student_,
         teacher_,
@@ -294,7 +295,7 @@ def derive(
         odd_student=is_odd(model.student),
         mapping_source=mapping_source,
         mapping_error=mapping_error,
-        leap_index=information_exponent(model.teacher),
+        leap_index=leap_index(model.teacher),
         best_linear_error=float(best_linear_error(model.teacher).evalf(20)),
         table_source=table_source(
             definitions,
@@ -425,7 +426,7 @@ def _title(correlated_norms: bool, stretched: bool, finite_width: bool, bulk: st
     return f"Saddle point of ridge regression on spiked random features{''.join(remarks)}"
 
 
-def mapping_functions(student: Activation, teacher: Activation) -> str:
+def mapping_functions(student: Activation, teacher: Teacher) -> str:
     """Source of the map of the step, of (s, α0, Δ).
 
     ``mapping`` returns r, c, γ, ρ and the norm overlap a, ``letter_mapping`` those of the neurons
@@ -448,7 +449,7 @@ def mapping_functions(student: Activation, teacher: Activation) -> str:
     )
 
 
-def stretch_function(student: Activation, teacher: Activation) -> str:
+def stretch_function(student: Activation, teacher: Teacher) -> str:
     """Source of the map of (s, 1/α0, Δ, letter, mean letter) to the entries vv, vζ, ζζ of T."""
     found = spike_mapping(student, teacher, letter=letter, mean_letter=mean_letter, stretched=True)
     # Powers of α0 overflow where those of 1/α0 vanish.
@@ -513,7 +514,7 @@ def precise_kernel(model: SymbolicModel) -> PreciseKernel:
 
 
 def precise_mapping(
-    student: Activation, teacher: Activation, values: dict[str, sp.Rational], digits: int
+    student: Activation, teacher: Teacher, values: dict[str, sp.Rational], digits: int
 ) -> tuple[sp.Float, ...]:
     """Return r, c, γ, ρ and the norm overlap a to `digits` digits.
 

@@ -45,6 +45,7 @@ from ..sensitivities import (
     places,
     searched_domains,
 )
+from ..teachers import read_teacher
 from . import mapping as m
 from .arguments import SPIKE, STEP, STRETCH
 from .derive import STEP_ARGUMENTS, flags_of, scalar_functions, symbolic_model
@@ -340,7 +341,7 @@ def step_rates(
 @derived("spiked_random_features/letter_rates", str)
 def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool) -> str:
     mapping = m.spike_mapping(
-        activation(student), activation(teacher), stretched=stretched, letter=m.letter,
+        activation(student), read_teacher(teacher), stretched=stretched, letter=m.letter,
         mean_letter=m.mean_letter,
     )  # fmt: skip
     derivatives = mapping_derivatives(mapping, infinite)

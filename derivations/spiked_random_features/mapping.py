@@ -43,11 +43,17 @@ from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.coefficients import (
     correlation_square,
     hermite_coefficient,
-    residual_variance,
     slope_variance,
 )
-from ...symbolic.leaps.leap_index import information_exponent
 from ..symbols import alpha0, noise
+from ..teachers import (
+    DirectionalTeacher,
+    Teacher,
+    label_coefficient,
+    label_power,
+    leap_index,
+    nonlinear_variance,
+)
 
 step_size = sp.Symbol("s", nonnegative=True)
 # The readout of one neuron during the step, times sqrt(p), and its mean over the neurons.
@@ -85,7 +91,7 @@ class SpikeMapping:
 
 def spike_mapping(
     student: Activation,
-    teacher: Activation,
+    teacher: Teacher,
     *,
     letter: sp.Expr = sp.S.One,
     mean_letter: sp.Expr = sp.S.One,
@@ -99,8 +105,9 @@ def spike_mapping(
         σ; continuous. For odd σ this is Result 3.1; otherwise its extension, in which the output
         at initialisation is the constant h_0 and bulk rows are stretched by
         :math:`1 + s h_2 (h^*_0 - h_0)`. For odd σ both corrections vanish identically.
-    teacher : Activation
-        σ_*.
+    teacher : Activation or DirectionalTeacher
+        σ_*, or a target of several directions: the spike then is along
+        :math:`C_1 = \mathbb{E}[xf_*]`, and its norm takes the place of h*_1.
     letter, mean_letter : Expr
         Letter ã of the neuron and mean of all letters; both 1 for the uniform readout.
     stretched : bool
@@ -138,14 +145,14 @@ def spike_mapping(
             "SpikedRandomFeatures.from_parameters, or use a continuous activation"
         )
     h0, h1, h2 = (hermite_coefficient(student, k) for k in range(3))
-    t0, t1 = (hermite_coefficient(teacher, k) for k in range(2))
-    teacher_square = expect(teacher.expr**2, variable)
+    t0, t1 = (label_coefficient(teacher, k) for k in range(2))
+    teacher_square = label_power(teacher, 2)
     output = mean_letter * h0
     residual_square = teacher_square - 2 * output * t0 + output**2 + noise
     step = step_size * letter
     if is_exactly_zero(h1, f"Hermite coefficient 1 of {student.name}"):
         h1 = sp.S.Zero
-    if information_exponent(teacher) > 1:
+    if leap_index(teacher) > 1:
         t1 = sp.S.Zero  # decided exactly, whatever form the coefficient has
     scatter = residual_square / alpha0
     gradient_norm = sp.sqrt(correlation_square(t1**2, residual_square, alpha0))
@@ -159,6 +166,12 @@ def spike_mapping(
     )
     if not stretched or is_exactly_zero(h2, f"Hermite coefficient 2 of {student.name}"):
         return found
+    if isinstance(teacher, DirectionalTeacher):
+        raise AssumptionError(
+            f'leading_order="complete" is derived for odd students of teachers of several '
+            f"directions, and student {student.name!r} is not odd: the step stretches its rows in "
+            f'all directions of {teacher.name!r}; use leading_order="published"'
+        )
     # The labels the step sees are y less what the network puts out.
     curvature = _label_curvature(teacher, output, t0, residual_square)
     along, mixed, across = _in_the_plane(curvature, found.alignment, found.orthogonal_alignment)
@@ -211,12 +224,12 @@ def _in_the_plane(
     )
 
 
-def best_linear_error(teacher: Activation) -> sp.Expr:
+def best_linear_error(teacher: Teacher) -> sp.Expr:
     r"""Return :math:`\|P_{>1} f_*\|^2`, the error of the best affine predictor of the target.
 
     No plain random features can beat it (theory of the paper; Ba et al., arXiv 2205.01445).
     """
-    return residual_variance(teacher)
+    return nonlinear_variance(teacher)
 
 
 def is_odd(student: Activation) -> bool:
@@ -227,14 +240,14 @@ def is_odd(student: Activation) -> bool:
 # ------------------------------------------------------------------ bulk covariance
 
 
-def bulk_spread(student: Activation, teacher: Activation) -> sp.Expr:
+def bulk_spread(student: Activation, teacher: Teacher) -> sp.Expr:
     r"""Derive the relative spread of the bulk covariance after one giant step, in s, α0 and Δ.
 
     Parameters
     ----------
     student : Activation
         σ; continuous.
-    teacher : Activation
+    teacher : Activation or DirectionalTeacher
         σ_*.
 
     Returns
@@ -275,10 +288,17 @@ def bulk_spread(student: Activation, teacher: Activation) -> sp.Expr:
     return sp.sqrt(variance) / c
 
 
-def _residual_moments(teacher: Activation, h0: sp.Expr) -> dict[int, sp.Expr]:
+def _residual_moments(teacher: Teacher, h0: sp.Expr) -> dict[int, sp.Expr]:
     """Return E ỹ^n for n = 0..4, ỹ = σ_* − h_0 + sqrt(Δ) ξ."""
-    target = teacher.expr - h0
-    clean = {n: expect(sp.expand(target**n), variable) for n in range(5)}
+    if isinstance(teacher, DirectionalTeacher):
+        powers = [teacher.power(n) for n in range(5)]
+        clean = {
+            n: sp.Add(*(sp.binomial(n, k) * (-h0) ** (n - k) * powers[k] for k in range(n + 1)))
+            for n in range(5)
+        }
+    else:
+        target = teacher.expr - h0
+        clean = {n: expect(sp.expand(target**n), variable) for n in range(5)}
     # Moments of the noise: 1, 0, Δ, 0, 3Δ².
     xi = {0: sp.S.One, 2: noise, 4: 3 * noise**2}
     return {

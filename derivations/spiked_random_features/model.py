@@ -27,6 +27,7 @@ from ..json_text import SavedModel
 from ..kernels.arguments import known_names
 from ..late import given_by
 from ..penalties import PaperRidge, readout_penalty
+from ..teachers import refuse_directions, teacher_text
 from .arguments import (
     COMPLETE,
     DIRECT,
@@ -46,7 +47,7 @@ from .learning_rates import per_neuron_step
 from .precise import certified, refine
 from .presentation import model_latex
 from .simulated import network_of, simulate_model
-from .solution import CURVE, Solution, curve_attributes, solution_from
+from .solution import Solution, curve_attributes, curve_names, solution_from
 from .spike import (
     SpikeParameters,
     checked_spike,
@@ -91,7 +92,9 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     ----------
     student, teacher : str
         Activations: catalogue names ("tanh", "erf", "relu", …) or expressions in z
-        ("He(3, z)/6"). The student has to be odd (Result 3.1) unless `allow_non_odd`.
+        ("He(3, z)/6"). The student has to be odd (Result 3.1) unless `allow_non_odd`. A teacher
+        may also be a function of inputs x1, x2, … ("x1*x2 + x1"), of up to five directions: the
+        spike then is along :math:`\mathbb{E}[xf_*]`, equation (81) of the paper.
     step_size : float
         Per-neuron step s: each row moves by s times its gradient,
         :math:`\frac{1}{n_0}\sum_\mu (y_\mu - f_0)\sigma'(w\cdot x_\mu)x_\mu`. s = η/√p in the
@@ -173,6 +176,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     def __post_init__(self) -> None:
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         direct, bulk = given.pop("direct_parameters"), given.pop("bulk")
+        given["teacher"] = teacher_text(given["teacher"], FileCache(given["cache_folder"]))
         for name, value in checked_arguments(**given).items():
             object.__setattr__(self, name, value)
         if direct is not None:
@@ -621,7 +625,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         return {**READOUT_DOMAINS, **own}
 
     def _names(self) -> Names:
-        return CURVE
+        return curve_names(self.derivation.outputs)
 
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
         warn_about_quality(self)
@@ -699,6 +703,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
             All local minima with their errors; the bias is added after the step, and trained with
             the readout.
         """
+        refuse_directions(self.teacher, "learned biases")
         self._refuse_law("learned biases")
         model = VocabularyFeatures.of_one_kind(self)
         return learned_bias(model, alpha, ridge, interval=interval, points=points, width=None)

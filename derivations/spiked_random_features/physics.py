@@ -97,6 +97,7 @@ from dataclasses import dataclass, field, fields
 
 import sympy as sp
 
+from ...errors import AssumptionError
 from ...symbolic.expressions.activations import Activation
 from ...symbolic.expressions.averages import DataAverage
 from ...symbolic.expressions.regularity import Parity
@@ -109,6 +110,7 @@ from ...symbolic.hermite.equivalence import (
 )
 from ...symbolic.systems.equations import FreeEnergy
 from ...symbolic.systems.random_matrix import MarchenkoPasturAverage
+from ..teachers import MOST_DIRECTIONS, DirectionalTeacher, Teacher
 from .bulk_law import IID, ISOTROPIC, OVERLAPS
 
 alpha, beta, ridge, c, rho = sp.symbols("alpha beta lambda c rho", positive=True)
@@ -168,6 +170,38 @@ T0, T1, T2 = _function("T_0"), _function("T_1"), _function("T_2")
 
 
 @dataclass(frozen=True)
+class Across:
+    """A direction n_k of the teacher across spike and θ.
+
+    Attributes
+    ----------
+    moment : Expr
+        T_1^k.
+    overlap, conjugate : Symbol
+        ψ_k, the overlap of the readout with B n_k, and its conjugate.
+    """
+
+    moment: sp.Expr
+    overlap: sp.Symbol
+    conjugate: sp.Symbol
+
+
+ACROSS = tuple(
+    Across(
+        _function(f"T_1_{k}"),
+        sp.Symbol(f"psi_{k}", real=True),
+        sp.Symbol(f"psihat_{k}", real=True),
+    )
+    for k in range(2, MOST_DIRECTIONS + 2)
+)
+IDENTIFIERS |= {
+    symbol: f"psi{k}{suffix}"
+    for k, a in enumerate(ACROSS, 2)
+    for symbol, suffix in ((a.overlap, ""), (a.conjugate, "_hat"))
+}
+
+
+@dataclass(frozen=True)
 class Prediction:
     r"""The law of a readout's prediction ω given κ, before it has seen the sample.
 
@@ -184,6 +218,9 @@ class Prediction:
         independent and the norms are Q_1.
     step : Expr
         V: how far the sample itself moves its prediction, the step of the Moreau envelope.
+    across : Expr
+        What the covariance with the coordinates n_k·x of a teacher of several directions adds to
+        that of label and prediction, :math:`\sum_kT_1^kp_k`.
     """
 
     mean: sp.Expr
@@ -191,6 +228,7 @@ class Prediction:
     variance: sp.Expr
     free_variance: sp.Expr
     step: sp.Expr
+    across: sp.Expr = sp.S.Zero
 
     def xreplace(self, values: Mapping[sp.Expr, sp.Expr]) -> Prediction:
         """Return the law with other order parameters or coefficients."""
@@ -199,7 +237,8 @@ class Prediction:
     @property
     def error(self) -> sp.Expr:
         """The mean squared error on noisy labels, err."""
-        return square_error(T0, T2, self.mean, T1 * self.covariance, self.variance)
+        labelled = T1 * self.covariance + self.across
+        return square_error(T0, T2, self.mean, labelled, self.variance)
 
 
 LossTerm = Callable[[Prediction], sp.Expr]
@@ -292,7 +331,7 @@ def teacher_overlap(*, stretched: bool = False) -> sp.Expr:
 
 def spiked_free_energy(
     student: Activation,
-    teacher: Activation,
+    teacher: Teacher,
     *,
     unspiked: bool = False,
     aligned: bool = False,
@@ -306,8 +345,10 @@ def spiked_free_energy(
 
     Parameters
     ----------
-    student, teacher : Activation
-        σ of the network and σ_* of the single-index target.
+    student : Activation
+        σ of the network.
+    teacher : Activation or DirectionalTeacher
+        σ_* of the single-index target, or a target of several directions.
     unspiked : bool
         Exactly r = 0 (plain random features): the coefficients no longer depend on κ, and a
         student of mean zero has no m.
@@ -380,11 +421,25 @@ def spiked_free_energy(
     mean zero, because ζ is a direction that Ω has not lost. A penalty :math:`\lambda w^\top P w`
     with P diagonal where M is replaces λ by λP in S, and nothing else.
 
+    **Several directions.** Given κ, the features are linear in the rest of the input up to noise,
+    with the slope :math:`\mu_1(\kappa)`. So of a target that depends on coordinates n_k·x across
+    spike and θ, a readout sees its linear parts in them,
+    :math:`T_1^k = \mathbb{E}[(n_k\cdot x)f_*|\kappa]`, weighted with μ_1: its overlaps ψ_k with
+    B n_k are more copies of ψ, with ψ̂_k = :math:`\frac\alpha\beta\langle
+    \mu_1T_1^k/(1 + V)\rangle` and the same cost. The rest of the target is in T_0 and T_2.
+
     Stationary in the order parameters V, q (bulk variance and self-overlaps), m, ϑ, ψ (overlaps
     with the all-ones vector, with B v and with B θ_⊥) and in their conjugates; its value at the
     saddle point is n/(2p) times the regularised training loss per sample.
     """
     definitions = conditional_coefficients(student, teacher, unspiked=unspiked, aligned=aligned)
+    across = [overlap for overlap in ACROSS if definitions.get(overlap.moment, 0) != 0]
+    if across and (stretched or bulk == OVERLAPS):
+        raise AssumptionError(
+            f"teacher {teacher.name!r} has directions across the spike, for which no stretch of "
+            "the rows and no law of overlaps of the bulk is derived; use "
+            'leading_order="published", or bulk="iid" or a law of eigenvalues'
+        )
     if correlated_norms:
         definitions |= {chi: norm_response(student, unspiked=unspiked)}
     vanishing = {f: sp.S.Zero for f, value in definitions.items() if value == 0}
@@ -396,8 +451,10 @@ def spiked_free_energy(
         mean=conditional_mean(correlated_norms=correlated_norms, stretched=stretched),
         covariance=sp.S.Zero if aligned else mu1 * seen,
         variance=mu1**2 * q1 + mu2_squared * q2,
-        free_variance=mu1**2 * (q1 - seen**2) + mu2_squared * q2,
+        free_variance=mu1**2 * (q1 - seen**2 - sum(a.overlap**2 for a in across))
+        + mu2_squared * q2,
         step=mu1**2 * V1 + mu2_squared * V2,
+        across=sp.Add(*(a.moment * mu1 * a.overlap for a in across)),
     ).xreplace(vanishing)
     error = prediction.error
 
@@ -432,6 +489,8 @@ def spiked_free_energy(
             - (q2_hat * over_bulk(sp.S.One) + beta * theta_hat**2 * over_bulk(F)) / 2
             - beta * theta_hat * psi_hat * over_bulk(G)
         )
+    for a in across:
+        expression += a.overlap * a.conjugate - beta * a.conjugate**2 * over_bulk(H) / 2
     if finite_width:
         expression += inverse_width * m**2 / (2 * V2)
     if mu0 in vanishing:
@@ -439,11 +498,19 @@ def spiked_free_energy(
         expression = expression.subs(m, 0)
     free_energy = FreeEnergy(
         expression=expression,
-        order_parameters=(V1, V2, m, theta, psi, q1, q2),
+        order_parameters=(V1, V2, m, theta, psi, *(a.overlap for a in across), q1, q2),
         conjugates=(
             (V1_hat, V2_hat, q1_hat, q2_hat)
             if stretched
-            else (V1_hat, V2_hat, theta_hat, psi_hat, q1_hat, q2_hat)
+            else (
+                V1_hat,
+                V2_hat,
+                theta_hat,
+                psi_hat,
+                *(a.conjugate for a in across),
+                q1_hat,
+                q2_hat,
+            )
         ),
         parameters=(alpha, beta, ridge, noise, r, c, gamma, rho)
         + ((norm_overlap,) if correlated_norms else ())
@@ -477,7 +544,7 @@ def norm_response(student: Activation, *, unspiked: bool = False) -> sp.Expr:
 
 
 def conditional_coefficients(
-    student: Activation, teacher: Activation, *, unspiked: bool = False, aligned: bool = False
+    student: Activation, teacher: Teacher, *, unspiked: bool = False, aligned: bool = False
 ) -> dict[sp.Expr, sp.Expr]:
     r"""Return the definitions of μ_0, μ_1, μ_2², T_0, T_1, T_2 as functions of κ.
 
@@ -487,7 +554,8 @@ def conditional_coefficients(
     :math:`\mu_1 = \mathbb{E}\,\sigma'(r\kappa + \sqrt c z)` and :math:`\mu_2^2` the variance of σ
     that is left after the best affine fit in z: the coefficients of
     :mod:`.symbolic.hermite.equivalence` at :math:`r\kappa` and :math:`\sqrt c`. The teacher's
-    moments are those of :math:`\sigma_*(\gamma\kappa + \rho s)`.
+    moments are those of :math:`\sigma_*(\gamma\kappa + \rho s)`; a target of several directions
+    has the T_1^k of :data:`ACROSS`, too, unless they vanish.
     """
     centre, spread = _centre(unspiked), sp.sqrt(c)
     definitions = {
@@ -499,11 +567,21 @@ def conditional_coefficients(
         vanishing = {Parity.ODD: mu0, Parity.EVEN: mu1}.get(student.parity)
         if vanishing is not None:
             definitions[vanishing] = sp.S.Zero
+    # Plain random features have no spike: θ is across it, γ = 0.
     return definitions | label_moments(teacher, gamma * kappa, aligned=aligned)
 
 
-def label_moments(teacher: Activation, centre: sp.Expr, *, aligned: bool) -> dict[sp.Expr, sp.Expr]:
+def label_moments(teacher: Teacher, centre: sp.Expr, *, aligned: bool) -> dict[sp.Expr, sp.Expr]:
     """Return the definitions of T_0, T_1 and T_2 of labels whose field is centred at γκ."""
+    if isinstance(teacher, DirectionalTeacher):
+        found = teacher.moments(centre, sp.S.Zero if aligned else rho)
+        others = [value for value in found.across if value != 0]
+        return {
+            T0: found.mean,
+            T1: found.along,
+            T2: found.square + noise,
+            **{a.moment: value for a, value in zip(ACROSS, others, strict=False)},
+        }
     label = teacher(centre + (0 if aligned else rho * s))
     return {
         T0: GaussianExpectation(label, s),

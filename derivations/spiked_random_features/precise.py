@@ -52,6 +52,7 @@ from ..kernels.code import kernel_code
 from ..kernels.kernel import SPARE_DIGITS
 from ..kernels.precise import exact_number
 from ..kernels.sensitivities import LABEL
+from ..teachers import DirectionalTeacher, read_teacher
 from . import mapping
 from .arguments import SPIKE, STRETCH
 from .derive import STEP_ARGUMENTS, flags_of, precise_kernel
@@ -198,7 +199,7 @@ def _exact_map(
     """Return {exact constant: its symbol} and the fields of the spike in terms of them."""
     found = spike_mapping(
         activation(student, argument="student"),
-        activation(teacher, argument="teacher"),
+        read_teacher(teacher),
         stretched=stretched,
     )
     constants: dict[sp.Expr, sp.Symbol] = {}
@@ -505,7 +506,14 @@ def certified_coefficients(
     values: dict[str, sp.Expr] = {}
     mean, linear, square = _averages(model.student, r * kappa, sp.sqrt(c))
     values |= {"mu0": mean, "mu1": linear / sp.sqrt(c), "mu2_square": square - mean**2 - linear**2}
-    mean, linear, square = _averages(model.teacher, gamma * kappa, sp.sqrt(1 - gamma**2))
+    rho, teacher = sp.sqrt(1 - gamma**2), read_teacher(model.teacher)
+    if isinstance(teacher, DirectionalTeacher):
+        known = teacher.moments(gamma * kappa, rho)
+        mean, linear, square = known.mean, known.along, known.square
+        others = [value for value in known.across if value != 0]
+        values |= {f"T1_{k}": value for k, value in enumerate(others, 2)}
+    else:
+        mean, linear, square = _averages(model.teacher, gamma * kappa, rho)
     values |= {"T0": mean, "T1": linear, "T2": square + exact_number(model.noise_variance)}
     formulas = FormulaBalls({})
     return CertifiedValues(

@@ -23,6 +23,7 @@ from ...numeric.networks.run import simulate
 from ...numeric.networks.sizes import sample_count
 from ...pages import aligned
 from ..spectra.spectrum import SimulatedSpectrum
+from ..teachers import refuse_directions
 from .bulk_law import BulkLaw
 from .simulated import network_of
 from .solution import model_attributes
@@ -208,6 +209,7 @@ def realised_network(
         raise ParameterError(
             "a network without a step has no spike to realise; give step_size > 0, or use simulate"
         )
+    refuse_directions(model.teacher, "the theory of one network")
     network = network_of(model, dimension)
     sizes = [sample_count("alpha", ratio, network.dimension) for ratio in alphas.tolist()]
     found = simulate(

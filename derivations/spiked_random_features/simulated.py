@@ -38,6 +38,7 @@ from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.printing.compiled import compiled
 from ..activation_functions import cached_elementwise
 from ..network_dataset import network_dataset
+from ..teachers import teacher_function
 from . import physics as symbols
 from .bulk_law import BulkLaw
 from .solution import model_attributes
@@ -106,11 +107,11 @@ def network_of(
 
 def _one_kind(model: SpikedRandomFeatures, drawn: bool) -> dict[str, Any]:
     """Functions of a model of one letter, and its rows if they are given."""
-    student, teacher = (
-        cached_elementwise(model._cache, text)
-        for text in (model.derivation.student, model.derivation.teacher)
-    )
-    functions: dict[str, Any] = {"student": student, "teacher": teacher}
+    student = cached_elementwise(model._cache, model.derivation.student)
+    teacher, directions = teacher_function(model._cache, model.derivation.teacher)
+    functions: dict[str, Any] = {
+        "student": student, "teacher": teacher, "directions": directions
+    }  # fmt: skip
     if model.step_size and not drawn:
         student.require_slope()
         functions["student_derivative"] = student.slopes
@@ -128,7 +129,11 @@ def _one_kind(model: SpikedRandomFeatures, drawn: bool) -> dict[str, Any]:
             "the model of the step, with leading_order='complete'"
         )
     kind = FeatureClass(1.0, spike.spike_strength, spike.bulk_variance)
-    return {**functions, "rows": SpikedRows(kind, spike.alignment, bulk=model.bulk)}
+    alignment: Any = spike.alignment
+    if directions > 1:
+        # The first direction is that of the spike.
+        alignment = np.array([[spike.alignment] + [0.0] * (directions - 1)])
+    return {**functions, "rows": SpikedRows(kind, alignment, bulk=model.bulk)}
 
 
 def _letters(model: VocabularyFeatures, drawn: bool) -> dict[str, Any]:
@@ -255,6 +260,7 @@ Array = NDArray[np.float64]
 _FUNCTIONS = {
     symbols.mu0: "mu_0", symbols.mu1: "mu_1", symbols.mu2_squared: "mu_2_squared",
     symbols.chi: "chi", symbols.T0: "T_0", symbols.T1: "T_1", symbols.T2: "T_2",
+    **{a.moment: a.moment.func.__name__ for a in symbols.ACROSS},
 }  # fmt: skip
 _LARGEST, _STEP = 9.0, 1 / 16
 """Grid of κ: sharper features of a prediction are not worth following."""

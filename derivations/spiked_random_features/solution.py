@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...runtime.precision import local_context
 from ..certificates.certificate import Certificate
 from ..curves import Names
 from ..kernels.precise import promise
+from ..teachers import MOST_DIRECTIONS
 from .arguments import DIRECT, STEP, STRETCH
 
 if TYPE_CHECKING:
@@ -27,12 +28,18 @@ if TYPE_CHECKING:
 ORDER_PARAMETERS = ("V1", "V2", "m", "theta", "psi", "q1", "q2")
 CONJUGATES = ("V1_hat", "V2_hat", "theta_hat", "psi_hat", "q1_hat", "q2_hat")
 
+_ACROSS = tuple(str(k) for k in range(2, MOST_DIRECTIONS + 2))
+_OVERLAPS = tuple(f"psi{k}" for k in _ACROSS)
+_THEIR_CONJUGATES = tuple(f"psi{k}_hat" for k in _ACROSS)
+
 _GROUPS = ("order_parameters", "conjugates")
 SYMBOLS = {
     "V1": "V_1", "V2": "V_2", "m": "m", "theta": r"\vartheta", "psi": r"\psi", "q1": "q_1",
     "q2": "q_2", "V1_hat": r"\hat{V}_1", "V2_hat": r"\hat{V}_2",
     "theta_hat": r"\hat{\vartheta}", "psi_hat": r"\hat{\psi}", "q1_hat": r"\hat{q}_1",
     "q2_hat": r"\hat{q}_2",
+    **{f"psi{k}": rf"\psi_{k}" for k in _ACROSS},
+    **{f"psi{k}_hat": rf"\hat{{\psi}}_{k}" for k in _ACROSS},
 }  # fmt: skip
 """Of order parameters and conjugates, in LaTeX."""
 
@@ -52,11 +59,12 @@ class Solution(Result):
         (1/n)(sum of squares + λ\|w\|²).
     order_parameters, conjugates : mapping
         V1, V2, m, theta, psi, q1, q2 and their conjugates; those that the model does not have
-        (m of an odd student without a spike) are zero. Of K letters arrays, without conjugates: V1
-        and q1 of shape (K, K), V2, q2 and m (K,), theta (k, K) and psi (r, K), for bulk rows of
-        unit length: c_a is part of what multiplies them. psi is along the orthonormalised parts of
-        the r directions of the teacher outside the spikes, in their order (zero where nothing is
-        left), as in simulations.
+        (m of an odd student without a spike) are zero. Of a teacher of several directions also
+        psi2, … along its directions across the spike, if labels have linear parts in them. Of K
+        letters arrays, without conjugates: V1 and q1 of shape (K, K), V2, q2 and m (K,), theta
+        (k, K) and psi (r, K), for bulk rows of unit length: c_a is part of what multiplies them.
+        psi is along the orthonormalised parts of the r directions of the teacher outside the
+        spikes, in their order (zero where nothing is left), as in simulations.
     alpha, ridge : float
         Where it was solved.
     residual : float
@@ -221,8 +229,14 @@ def solution_from(
     return Solution(
         test_error=outputs["test_error"],
         training_error=outputs["training_error"],
-        order_parameters={name: outputs.get(name, zero) for name in ORDER_PARAMETERS},
-        conjugates={name: outputs.get(name, zero) for name in CONJUGATES},
+        order_parameters={
+            name: outputs.get(name, zero)
+            for name in (*ORDER_PARAMETERS, *across_names(outputs, _OVERLAPS))
+        },
+        conjugates={
+            name: outputs.get(name, zero)
+            for name in (*CONJUGATES, *across_names(outputs, _THEIR_CONJUGATES))
+        },
         alpha=alpha,
         ridge=ridge,
         residual=residual,
@@ -246,6 +260,18 @@ _MEANING = {
     "iterations": "Newton iterations",
     "alpha": "sample complexity n/d",
 }
+
+
+def across_names(outputs: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+    """Return which overlaps with directions of the teacher across the spike outputs have."""
+    there = set(outputs)
+    return tuple(name for name in names if name in there)
+
+
+def curve_names(outputs: Iterable[str]) -> Names:
+    """Return what a curve of a model has whose kernel has these outputs."""
+    others = across_names(outputs, (*_OVERLAPS, *_THEIR_CONJUGATES))
+    return replace(CURVE, outputs=(*CURVE.outputs, *others))
 
 
 def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ...numeric.cache import FileCache
 from ...runtime.generated import defined
 from ...symbolic.expressions.activations import activation
 from ..derived import derived
+from ..teachers import read_teacher
 from .derive import Derivation, derivation, stretch_function
 
 # μ_0 is proportional to r and is divided by again: where it has to be integrated, a smaller spike
@@ -176,7 +177,7 @@ def stretched_after_step(
 
 @derived("spiked_random_features/stretch", str)
 def _stretch_source(student: str, teacher: str) -> str:
-    pair = activation(student, argument="student"), activation(teacher, argument="teacher")
+    pair = activation(student, argument="student"), read_teacher(teacher)
     try:
         return "import math\n\n" + stretch_function(*pair)
     except ConvergenceError:

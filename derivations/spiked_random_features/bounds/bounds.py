@@ -85,6 +85,7 @@ from ...derived import derived
 from ...kernels.code import deriving, kernel_code
 from ...kernels.kernel import Kernel
 from ...kernels.precise import promise
+from ...teachers import refuse_directions
 from .. import physics as fe
 from ..derive import _determined
 from ..mapping import best_linear_error
@@ -213,6 +214,7 @@ def bounds(
     >>> print(SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4).bounds().upper < 0.2)
     True
     """
+    refuse_directions(model.teacher, "bounds")
     if digits is not None:
         digits = checked_digits(digits)
     if certificate_wanted(certify):
@@ -316,6 +318,7 @@ def bound_kernel(model: SpikedRandomFeatures, *, slopes: bool = False) -> Kernel
     slopes : bool
         With the derivatives of U and L with respect to r.
     """
+    refuse_directions(model.teacher, "bounds")
     model._refuse_other_rows("bounds")
     flags = dict(model._case)
     del flags["stretched"]
@@ -675,6 +678,7 @@ def asymptotics(model: SpikedRandomFeatures, *, digits: int | None = None) -> As
     digits : int, optional
         Refine to so many digits with mpmath.
     """
+    refuse_directions(model.teacher, "asymptotics")
     digits = None if digits is None else checked_digits(digits)
     bound = bounds(model, digits=digits)
     names = {**{name: name for name in _OVERLAPS}, "V1_scaled": "V1", "V2_scaled": "V2"}
@@ -696,6 +700,7 @@ def asymptotics(model: SpikedRandomFeatures, *, digits: int | None = None) -> As
 
 def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
     """Return the saddle point for α → ∞ as a kernel, the parameters of a model as defaults."""
+    refuse_directions(model.teacher, "the limit of infinitely many samples")
     flags = dict(model._case)
     del flags["stretched"]
     code = _limit_code(model._cache, model.student, model.teacher, **flags)
@@ -826,6 +831,7 @@ def realised_functions(
     alpha, ridge : float, optional
         Both: add the function that is learnt at this sample complexity and ridge penalty.
     """
+    refuse_directions(model.teacher, "realised functions")
     import xarray as xr
 
     if (alpha is None) != (ridge is None):

@@ -31,6 +31,7 @@ from ...kernels.kernel import Kernel
 from ...kernels.sweep import groups_of_rows, joined
 from ...penalties import PaperRidge, readout_penalty
 from ...sensitivities import Directions
+from ...teachers import refuse_directions
 from ..arguments import checked_width
 from ..differentiation import DifferencedOptimum
 from ..kernel import orthogonal
@@ -701,4 +702,5 @@ def with_loss(
     >>> print(model.with_loss("huber(0.3)").convex_loss)
     huber(0.3)
     """
+    refuse_directions(features.teacher, "readouts of other losses than the square")
     return ConvexReadout(features, loss, labels, width, metrics)

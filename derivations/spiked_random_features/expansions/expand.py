@@ -25,6 +25,7 @@ from ...expansions.expansion import (
     checked_name,
     checked_order,
 )
+from ...teachers import refuse_directions
 from .. import physics as fe
 from ..derive import SymbolicModel
 from ..precise import exact_parameters
@@ -320,6 +321,7 @@ def expansion(
     >>> print(model.expansion("small_step", 0, alpha=2, ridge=0.1, digits=10).remainder_order)
     2
     """
+    refuse_directions(model.teacher, "expansions")
     name = checked_name(name)
     order, digits = checked_order(order), checked_digits(digits)
     model = model if width is None else model.at_width(width)

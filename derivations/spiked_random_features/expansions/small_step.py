@@ -43,6 +43,7 @@ from ....symbolic.exact.series import Series
 from ....symbolic.expressions.activations import z as variable
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.hermite.coefficients import hermite_coefficients
+from ...teachers import refuse_directions
 from .. import physics as fe
 from ..derive import SymbolicModel, symbolic_model
 from ..mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
@@ -149,6 +150,7 @@ def step_terms(
 
 def step_models(model: SpikedRandomFeatures) -> tuple[SymbolicModel, SpikeMapping]:
     """Return the equations for a step of any size, and its map."""
+    refuse_directions(model.teacher, "expansions in small steps")
     model._refuse_other_rows("expansions in small steps")
     plain = model.symbolic()
     mapping = spike_mapping(plain.student, plain.teacher)

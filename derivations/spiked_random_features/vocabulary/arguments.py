@@ -8,7 +8,6 @@ letters, functions such as :math:`\mu_0^a(\kappa)^2`, is smooth in them.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -47,7 +46,6 @@ LARGEST_BIAS = 1e3
 # Sums over letters lose the digits of rarer ones.
 _LEAST_FRACTION = 1e-10
 
-_COORDINATE = re.compile(r"(?<![A-Za-z0-9_])x_?\{?[0-9]+\}?")
 # Of numbers that differ by the rounding of what a user or a step computed, relative.
 _SAME = 16 * float(np.finfo(float).eps)
 # Overlaps of one direction with others have squares that sum to one up to rounding.
@@ -101,11 +99,6 @@ class VocabularyParameters:
     def overlaps(self) -> Array:
         """The alignment as an array (k, r)."""
         return np.array(self.alignment)
-
-
-def names_coordinates(teacher: str) -> bool:
-    """Tell whether the text of a teacher is in coordinates x1, x2, …."""
-    return bool(_COORDINATE.search(teacher))
 
 
 def checked_parameters(

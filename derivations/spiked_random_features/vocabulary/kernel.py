@@ -28,6 +28,7 @@ from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
 from ...kernels.precise import exact_number
 from ...sensitivities import Directions
+from ...teachers import names_coordinates
 from .. import physics
 from ..arguments import STRETCH
 from ..derive import SymbolicModel
@@ -37,7 +38,6 @@ from ..solution import ORDER_PARAMETERS, Solution
 from .arguments import (
     VocabularyParameters,
     letter_of,
-    names_coordinates,
     orthogonal_alignment,
     spikes_of,
 )

@@ -26,6 +26,7 @@ from ...kernels.arguments import known_names
 from ...late import given_by
 from ...penalties import PaperRidge, readout_penalty
 from ...sensitivities import Directions
+from ...teachers import names_coordinates
 from ..arguments import PUBLISHED, READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
 from ..bulk_law import IID, checked_kind
 from ..differentiation import DifferencedOptimum
@@ -37,7 +38,6 @@ from .arguments import (
     checked_letter_number,
     checked_parameters,
     letter_law,
-    names_coordinates,
     orthogonal_alignment,
     parameters_after_step,
     plain_biases,
