@@ -199,9 +199,14 @@ def networks(
 @evidence("ba-general-target", "quadrature", "the nonlinear part acts as noise")
 def nonlinear_part_is_noise() -> Finding:
     """x1 + x1*x2 has the risk of x1 with the variance of x1*x2 as noise, plus that variance."""
-    given = {"alpha": 2.0, "beta": 1.5, "step_size": 2.0}
-    several = OneGradientStep("erf", "x1 + x1*x2", noise_variance=0.1, **given).solve(ridge=0.1)
-    one = OneGradientStep("erf", "z", noise_variance=1.1, **given).solve(ridge=0.1)
+
+    def solved(teacher: str, noise: float) -> Any:
+        model = OneGradientStep(
+            "erf", teacher, alpha=2.0, beta=1.5, step_size=2.0, noise_variance=noise
+        )
+        return model.solve(ridge=0.1)
+
+    several, one = solved("x1 + x1*x2", 0.1), solved("z", 1.1)
     off = max(abs(several.trained - one.trained - 1), abs(several.initial - one.initial - 1))
     return Finding(
         off <= 1e-13, f"risks before and after the step agree to {off:.1e}", {"deviation": off}
