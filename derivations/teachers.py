@@ -307,7 +307,7 @@ def teacher_text(value: object, cache: FileCache) -> str:
     """
     if isinstance(value, Target):
         text = str(value.expr)
-    elif isinstance(value, sp.Expr) and value.free_symbols - {z}:
+    elif isinstance(value, sp.Expr) and names_coordinates(str(value)):
         text = str(value)
     else:
         text = activation_text("teacher", value)

@@ -31,7 +31,9 @@ ORDER = {
         *("systems", "lowering"),
     ],
     "numeric": [],
-    "derivations": ["certificates", "expansions", "spectra", "kernels", "mean_field"],
+    "derivations": [
+        *("certificates", "expansions", "spectra", "kernels", "mean_field", "conjectures"),
+    ],
 }
 # The lines of work: what all stand on knows none of them, and has an order of its own.
 LINES = (

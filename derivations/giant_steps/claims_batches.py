@@ -42,6 +42,8 @@ def _share(exponent: sp.Expr) -> sp.Expr:
     return inside / (inside + _noise * _dimension ** (1 - exponent))
 
 
+_SHARE = _share(_leap - _gap)
+
 declare_claim(
     "small-batches",
     title="Small batches learn nothing in any number of giant steps",
@@ -51,7 +53,7 @@ declare_claim(
         r"giant steps: the share of the squared gradient there is $«share»$ with $S$ of signal "
         r"and $N = \mathbb{E}f^2\,\mathbb{E}\sigma'^2$ of noise."
     ),
-    formulas={"share": _share(_leap - _gap)},
+    formulas={"share": _SHARE},
     source=f"{_DKLPS}: a theorem for one step, a conjecture for several",
     status=Status.CONJECTURE,
 )
@@ -63,11 +65,11 @@ def shares_of_gradients() -> Finding:
     results = {}
     for leap in (1, 2, 3):
         for gap in (sp.Rational(1, 4), sp.S.Half, sp.S.One):
-            small = _share(_leap - _gap).subs({_leap: leap, _gap: gap})
+            small = _SHARE.subs({_leap: leap, _gap: gap})
             results[f"leap {leap}, n = d^({leap} - {gap}): nothing"] = (
                 sp.limit(small, _dimension, sp.oo) == 0
             )
-        enough = sp.limit(_share(_leap).subs(_leap, leap), _dimension, sp.oo)
+        enough = sp.limit(_SHARE.subs({_leap: leap, _gap: 0}), _dimension, sp.oo)
         results[f"leap {leap}, n = d^{leap}: a share"] = bool(
             sp.simplify(enough - _signal / (_signal + _noise)) == 0
         )

@@ -100,8 +100,7 @@ def checked_arguments(
     samples = real_number("alpha0", alpha0)
     if not samples > 0:
         raise ParameterError(f"alpha0 must be positive (inf is allowed), got {samples}")
-    if cache_folder is not None and not isinstance(cache_folder, str | os.PathLike):
-        raise ParameterError(f"cache_folder must be a path or None, got {cache_folder!r}")
+    checked_folder(cache_folder)
     return {
         "student": activation_text("student", student),
         "teacher": activation_text("teacher", teacher),
@@ -114,6 +113,13 @@ def checked_arguments(
         "width": checked_width(width),
         "cache_folder": cache_folder,
     }
+
+
+def checked_folder(value: object) -> str | os.PathLike[str] | None:
+    """Return the folder of a cache, or None for the usual one."""
+    if value is not None and not isinstance(value, str | os.PathLike):
+        raise ParameterError(f"cache_folder must be a path or None, got {value!r}")
+    return value
 
 
 def _checked_order(value: object) -> str:

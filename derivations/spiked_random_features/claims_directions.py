@@ -26,6 +26,11 @@ from .vocabulary.model import VocabularyFeatures
 _ACROSS = fe.ACROSS[0]
 _V = fe.mu1**2 * fe.V1 + fe.mu2_squared * fe.V2
 _LEVEL = fe.ridge + fe.V2_hat + fe.V1_hat * fe.c * fe.eigenvalue
+_SHARE = MarchenkoPasturAverage(fe.c * fe.eigenvalue / _LEVEL, fe.eigenvalue, fe.beta)
+_OVERLAP = sp.Eq(_ACROSS.overlap, fe.beta * _ACROSS.conjugate * _SHARE)
+_CONJUGATE = sp.Eq(
+    _ACROSS.conjugate, fe.alpha / fe.beta * fe.average(fe.mu1 * _ACROSS.moment / (1 + _V))
+)
 
 declare_claim(
     "cui-81",
@@ -38,18 +43,7 @@ declare_claim(
         r"$«overlap»$, with $«conjugate»$ and $T_1^k = \mathbb{E}[(n_k\cdot x)f_*|\kappa]$. Of "
         r"other nonlinear parts nothing but $T_0$ and $T_2$ enters."
     ),
-    formulas={
-        "overlap": sp.Eq(
-            _ACROSS.overlap,
-            fe.beta
-            * _ACROSS.conjugate
-            * MarchenkoPasturAverage(fe.c * fe.eigenvalue / _LEVEL, fe.eigenvalue, fe.beta),
-        ),
-        "conjugate": sp.Eq(
-            _ACROSS.conjugate,
-            fe.alpha / fe.beta * fe.average(fe.mu1 * _ACROSS.moment / (1 + _V)),
-        ),
-    },
+    formulas={"overlap": _OVERLAP, "conjugate": _CONJUGATE},
     source="Cui et al., arXiv 2402.04980, equation (81); the equations of the bulk derived here",
     status=Status.REPLICA,
 )
@@ -92,14 +86,9 @@ def moments_and_equations() -> Finding:
         activation("sin"), read_teacher("x1 + He(2, x1)*x2")
     ).free_energy
     conditions = stationarity(free_energy)
-    overlap, conjugate = _ACROSS.overlap, _ACROSS.conjugate
-    share = MarchenkoPasturAverage(fe.c * fe.eigenvalue / _LEVEL, fe.eigenvalue, fe.beta)
-    results["∂f/∂ψ₂"] = vanishes(
-        conditions[overlap]
-        - conjugate
-        + fe.alpha / fe.beta * fe.average(fe.mu1 * _ACROSS.moment / (1 + _V))
-    )
-    results["∂f/∂ψ̂₂"] = vanishes(conditions[conjugate] - overlap + fe.beta * conjugate * share)
+    # A free energy is stationary where each overlap and each conjugate is what is stated.
+    results["∂f/∂ψ₂"] = vanishes(conditions[_ACROSS.overlap] - _ACROSS.conjugate + _CONJUGATE.rhs)
+    results["∂f/∂ψ̂₂"] = vanishes(conditions[_ACROSS.conjugate] - _ACROSS.overlap + _OVERLAP.rhs)
     return identities_hold(results, "tower rule for the moments; the conditions of ψ₂ and ψ̂₂")
 
 

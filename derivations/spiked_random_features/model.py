@@ -37,6 +37,7 @@ from .arguments import (
     STEP,
     STEP_DOMAINS,
     checked_arguments,
+    checked_folder,
     checked_width,
     with_alias,
 )
@@ -176,7 +177,9 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     def __post_init__(self) -> None:
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         direct, bulk = given.pop("direct_parameters"), given.pop("bulk")
-        given["teacher"] = teacher_text(given["teacher"], FileCache(given["cache_folder"]))
+        given["teacher"] = teacher_text(
+            given["teacher"], FileCache(checked_folder(given["cache_folder"]))
+        )
         for name, value in checked_arguments(**given).items():
             object.__setattr__(self, name, value)
         if direct is not None:

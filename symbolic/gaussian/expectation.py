@@ -80,7 +80,7 @@ class GaussianExpectation(_Expectation, LineAverage):
     --------
     >>> z, a = sp.Symbol("z", real=True), sp.Symbol("a", positive=True)
     >>> GaussianExpectation(sp.erf(a * z) ** 2, z).doit().subs(a, 1)
-    2*asin(2/3)/pi
+    -4*atan(sqrt(5)/5)/pi + 1
     >>> GaussianExpectation(sp.tanh(a * z) * z, z).diff(a)
     E_z[z**2*(1 - tanh(a*z)**2)]
     >>> GaussianExpectation(sp.tanh(z) * z, z).evalf(25)

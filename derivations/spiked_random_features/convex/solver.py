@@ -284,7 +284,9 @@ def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
     places, width = [], np.inf
     for level in levels:
         slope = np.abs(np.gradient(level, NODES))
-        for k in np.flatnonzero(np.signbit(level[1:]) != np.signbit(level[:-1])):
+        # Zeros of both signs are no crossing.
+        crosses = (np.signbit(level[1:]) != np.signbit(level[:-1])) & (level[1:] != level[:-1])
+        for k in np.flatnonzero(crosses):
             place = _zero_between(level, int(k))
             steepness, spread = (np.interp(place, NODES, table) for table in (slope, deviation))
             if steepness > 0:

@@ -135,7 +135,7 @@ def test_what_holds_the_node_alone_is_computed_once_a_node():
     loops = [loop for loop in kernel.program.loops() if loop.of_node]
     assert loops
     assert all(not a.value.has(sp.tanh) for x in loops for a in x.locals[: x.of_node])
-    assert "if kappa_j != node_before:" in kernel.source("numba")
+    assert "    first_point = last_point" in kernel.source("numba")
     assert not kernel.program.cut
     assert giantstep.lower(system(JUMP[0])).program.cut
 
