@@ -161,7 +161,8 @@ def _derivation(case: ConvexCase) -> ConvexDerivation:
 def _law(energy: ConvexFreeEnergy) -> dict[str, Any]:
     """Return ``law`` with the fields of :class:`.physics.Prediction`, and its arguments."""
     law = energy.averages.prediction.xreplace(energy.orthogonal)
-    values = [getattr(law, f.name) for f in fields(law)]
+    # Teachers of these readouts have one direction: nothing is added across it.
+    values = [getattr(law, f.name) for f in fields(law) if f.name != "across"]
     tables = {x for value in values for x in value.atoms(AppliedUndef)}
     names = {x: table_name(x) for x in sorted(tables, key=str)}
     symbols = {x for value in values for x in value.xreplace(dict.fromkeys(tables, 1)).free_symbols}
