@@ -370,7 +370,7 @@ class _Reader:
         try:
             expr = parse_expression(text, {**self._symbols, **marks}, argument=self._argument)
         except ExpressionError as error:
-            raise ExpressionError(f"{error}{self._known()}") from None
+            raise ExpressionError(f"{error}{self._known()}{_unbound(str(error))}") from None
         return expr.xreplace({marks[label]: value for label, value in known.items()})
 
     def _bindings(self, call: ast.Call) -> dict[str, sp.Expr]:
@@ -393,6 +393,15 @@ class _Reader:
 
     def _refusal(self, why: str) -> ExpressionError:
         return ExpressionError(f"cannot read {self._argument} {shorten(self._text)!r}: {why}")
+
+
+def _unbound(message: str) -> str:
+    if "unknown name" not in message:
+        return ""
+    return (
+        "\n  a quantity needs a range, as in over={'x': (0, 1)} (--over x=0:1), and an output the "
+        "model whose it is, of=model (--model)"
+    )
 
 
 def words_of(function: Callable[..., Any]) -> str:

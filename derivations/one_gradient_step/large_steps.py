@@ -48,7 +48,7 @@ from ..figures import (
     styled,
 )
 from ..formulas import latex
-from ..teachers import refuse_directions
+from ..teachers import refuse_directions, teacher_text
 from .amplitude_minimum import (
     AmplitudeError,
     AmplitudeMinimum,
@@ -421,8 +421,9 @@ def large_step_limit(
     checked_switch("centre", centre)
     wanted = None if digits is None else checked_digits(digits)
     certify = certificate_wanted(certify)
-    names = activation_text("student", student), activation_text("teacher", teacher)
     cache = FileCache(cache_folder)
+    names = activation_text("student", student), teacher_text(teacher, cache)
+    refuse_directions(names[1], "the limit of large steps")
     known = [
         moments(name, argument=argument, cache=cache)
         for name, argument in zip(names, ("student", "teacher"), strict=True)

@@ -245,9 +245,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (GiantstepError, OSError) as error:
-        # A kernel's parameters keep their names: they are no flags there.
-        of_kernel = getattr(arguments, "run", None) is cli_kernel.run
-        report(error_text(error, {} if of_kernel else FLAGS))
+        # Parameters of a kernel and of a conjecture keep their names: they are no flags there.
+        named = getattr(arguments, "run", None) in (cli_kernel.run, cli_conjecture.run)
+        report(error_text(error, {} if named else FLAGS))
         return 2
     except MemoryError as error:
         reason = str(error) or "the run needs more than there is"

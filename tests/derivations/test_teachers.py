@@ -203,6 +203,7 @@ def test_what_does_not_combine_says_what_does(ask):
     "ask",
     [
         lambda m: m.large_steps(),
+        lambda m: gs.large_step_limit(m.student, m.teacher),
         lambda m: m.population_gradient(np.eye(3), np.ones(3)),
         lambda m: m.at_width(500),
     ],
