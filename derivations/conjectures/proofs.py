@@ -50,6 +50,7 @@ from .statements import Comparison, Independent, Monotone
 METHODS = ("identity", "positive terms", "sturm", "branch and bound")
 _MOST_VARIABLES, _MOST_OPERATIONS, _MOST_FACTORED, _MOST_EXPLICIT = 12, 4000, 700, 6000
 _MOST_CELLS, _HIGHEST_TOUCHING = 4000, 4
+_SMALLEST_CELL = sp.Rational(1, 2**60)
 _BITS = 80
 _SINGULAR = (sp.Derivative, sp.DiracDelta)
 _CONTINUOUS = (
@@ -178,6 +179,7 @@ def goal_of(problem: Problem) -> Goal:
         zero, strict, about = problem.relation == "==", problem.strict, "the difference"
     else:
         _require_continuous(problem.left)
+        _require_intervals(where, statement.variable)
         form = _Form(problem, (problem.left,))
         margin = form.derivative(problem.left, statement.variable)
         about = f"the derivative with respect to {statement.variable}"
@@ -202,6 +204,19 @@ def _require_continuous(quantity: sp.Expr) -> None:
         if not known:
             raise NotProven(
                 f"{str(node)[:60]} may jump or have a pole, so that a derivative proves nothing"
+            )
+
+
+def _require_intervals(where: Iterable[Comparison], variable: str) -> None:
+    """Refuse conditions that may leave gaps in a line along the variable."""
+    x = parameter(variable)
+    for condition in where:
+        gap = condition.right - condition.left
+        # Half-lines and points have intervals in common.
+        if gap.has(x) and not (gap.is_polynomial(x) and sp.degree(gap, x) == 1):
+            raise NotProven(
+                f"where {condition} holds may be several intervals of {variable}, and a derivative "
+                "says nothing across a gap"
             )
 
 
@@ -730,12 +745,15 @@ class _Boxes:
         while stack:
             cell = stack.pop()
             count += 1
-            if count > _MOST_CELLS:
+            smallest = min(
+                (b - a) / (d - c) for (a, b), (c, d) in zip(cell, self.whole, strict=True)
+            )
+            if count > _MOST_CELLS or smallest < _SMALLEST_CELL:
                 at = ", ".join(
                     f"{x} = {float(a + b) / 2:.6g}"
                     for x, (a, b) in zip(self._symbols, cell, strict=True)
                 )
-                raise NotProven(f"branch and bound: {_MOST_CELLS} parts are not enough, near {at}")
+                raise NotProven(f"branch and bound: {count} parts are not enough, near {at}")
             settled = self._settled(cell)
             if settled is not None:
                 text.append(".")

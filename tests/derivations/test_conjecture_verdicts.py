@@ -129,6 +129,22 @@ def test_a_false_statement_is_never_proved():
         assert found.refuted and found.check(), text
 
 
+def test_a_derivative_proves_nothing_across_a_gap():
+    """Between -1 and 1 the function falls; where x**2 > 1 its derivative is positive."""
+    text, over = "increasing(x**3 - 3*x, x)", {"x": (-2, 2)}
+    (part,) = problems(text, over, ["x**2 > 1"], None)[1]
+    for method in ("identity", "positive terms", "sturm", "branch and bound"):
+        with pytest.raises(NotProven, match="gap"):
+            attempt(part, method)
+    assert gs.conjecture(text, over, ["x**2 > 1"], progress=False).refuted
+    assert gs.conjecture(text, over, ["x > 1.25"], progress=False).proved
+
+
+def test_where_a_side_has_no_value_nothing_is_proved():
+    found = gs.conjecture("sqrt(x) <= 1", {"x": (-1, 1)}, progress=False, tries=64)
+    assert found.verdict.value == "supported" and "without a value" in str(found)
+
+
 def test_a_search_is_no_proof_and_resumes(tmp_path):
     over = {"x": (0, 1), "y": (0, 1)}
     text = "tanh(x*y) <= x*y"
