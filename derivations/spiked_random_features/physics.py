@@ -189,8 +189,9 @@ class Across:
 ACROSS = tuple(
     Across(
         _function(f"T_1_{k}"),
-        sp.Symbol(f"psi_{k}", real=True),
-        sp.Symbol(f"psihat_{k}", real=True),
+        # Letters have psi_1, psi_2, ...: other symbols.
+        sp.Symbol(f"psi{k}", real=True),
+        sp.Symbol(f"psihat{k}", real=True),
     )
     for k in range(2, MOST_DIRECTIONS + 2)
 )

@@ -877,7 +877,7 @@ def test_hopfield_retrieval():
     # Amit, Gutfreund and Sompolinsky, Ann. Phys. 173, 30 (1987).
     assert [s.m for s in found.at(0.1)] == pytest.approx([0, 0.8639, 0.9891], abs=5e-5)
     glass, branch = found.branches
-    assert glass.zeros == ("m",)
+    assert glass.held == {"m": 0.0}
     (fold,) = branch.special
     upper = branch["m"] > branch["m"][fold]
     assert (branch.stable == upper)[np.abs(np.arange(len(branch)) - fold) > 1].all()
@@ -946,7 +946,7 @@ def test_line_of_de_almeida_and_thouless():
     kernel = gs.lower(sherrington_kirkpatrick())
     plane = kernel.phase_diagram(
         ("h", 0.1, 1), ("beta", 0.5, 4), bounds={"sqrt_q": (0, 1)}, zeros="stability",
-        extremum="maximum", cuts=1,
+        cuts=1,
     )  # fmt: skip
     (line,) = plane.of("zero of stability")
     for k in range(0, len(line), 25):

@@ -431,7 +431,7 @@ GRID = '''
 def line_rules(values, level):
     """Return the finest rule on the grid, as arrays without parameters, in a list."""
     grid = product_grid(values)
-    reach = min(grid._reach * LONGER_REACH**level, max(grid._reach, FARTHEST_REACH))
+    reach = min(grid.reach * LONGER_REACH**level, max(grid.reach, FARTHEST_REACH))
     scale = REFINEMENT**-level
     if breaks(jnp.zeros(1), *values):
         length = PANEL_LENGTH * scale * float(outer_scale(jnp.zeros(1), *values))
