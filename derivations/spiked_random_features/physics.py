@@ -189,9 +189,9 @@ class Across:
 ACROSS = tuple(
     Across(
         _function(f"T_1_{k}"),
-        # Letters have psi_1, psi_2, ...: other symbols.
-        sp.Symbol(f"psi{k}", real=True),
-        sp.Symbol(f"psihat{k}", real=True),
+        # Along n_k; psi_k is that of a letter.
+        sp.Symbol(f"psi_n{k}", real=True),
+        sp.Symbol(f"psihat_n{k}", real=True),
     )
     for k in range(2, MOST_DIRECTIONS + 2)
 )
