@@ -61,11 +61,27 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Monotone:
-    """An expression increases, or decreases, with a variable; never turns back if not strict."""
+class InVariable:
+    """What is said of an expression as a function of one variable."""
 
     quantity: sp.Expr
     variable: str
+
+    @property
+    def expressions(self) -> tuple[sp.Expr, ...]:
+        """What it is about."""
+        return (self.quantity,)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Variables that it names beside those of its expressions."""
+        return (self.variable,)
+
+
+@dataclass(frozen=True)
+class Monotone(InVariable):
+    """An expression increases, or decreases, with a variable; never turns back if not strict."""
+
     increasing: bool
     strict: bool = False
 
@@ -81,23 +97,10 @@ class Monotone:
         )
         return rf"{latex(self.quantity)} \text{{ {word} in }} {latex(parameter(self.variable))}"
 
-    @property
-    def expressions(self) -> tuple[sp.Expr, ...]:
-        """What it is about."""
-        return (self.quantity,)
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Variables that it names beside those of its expressions."""
-        return (self.variable,)
-
 
 @dataclass(frozen=True)
-class Independent:
+class Independent(InVariable):
     """An expression does not depend on a variable."""
-
-    quantity: sp.Expr
-    variable: str
 
     def __str__(self) -> str:
         return f"independent({self.quantity}, {self.variable})"
@@ -107,16 +110,6 @@ class Independent:
         return (
             rf"{latex(self.quantity)} \text{{ independent of }} {latex(parameter(self.variable))}"
         )
-
-    @property
-    def expressions(self) -> tuple[sp.Expr, ...]:
-        """What it is about."""
-        return (self.quantity,)
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Variables that it names beside those of its expressions."""
-        return (self.variable,)
 
 
 @dataclass(frozen=True)
