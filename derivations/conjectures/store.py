@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...atomic_files import write_atomically
+from ...numeric.seed_store import store_folder
 
 logger = logging.getLogger(__name__)
 _Read = TypeVar("_Read")
@@ -32,7 +33,9 @@ class PieceStore:
     def __init__(
         self, folder: str | os.PathLike[str], key: Mapping[str, object], what: str
     ) -> None:
-        self.folder = Path(folder).expanduser()
+        chosen = store_folder(folder)
+        assert chosen is not None
+        self.folder = chosen
         # As it is read back: tuples are lists there.
         self.key, self.what = json.loads(json.dumps(dict(key))), what
 

@@ -244,6 +244,8 @@ def test_bad_input_about_models_and_targets():
         gs.conjecture("open(f) > 0", {"f": SMALL})
     with pytest.raises(ParameterError, match="function is for random targets"):
         gs.conjecture(lambda f: True, {"x": (0, 1)})
+    with pytest.raises(ParameterError, match="store must be a path or None, got 3"):
+        gs.conjecture("sin(x) > -1", {"x": (0, 1)}, store=3, method="search")
     with pytest.raises(ParameterError, match="method must be one of"):
         gs.conjecture("x > 0", {"x": (1, 2)}, method="magic")
     with pytest.raises(ParameterError, match="there are: risk_initial"):

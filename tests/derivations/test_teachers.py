@@ -1,12 +1,14 @@
 """Teachers of several directions: reading, moments, equations, errors and refusals."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 import sympy as sp
 
 import giantstep as gs
+from giantstep.cli_curve import _realised
 from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.derivations.teachers import (
     DirectionalTeacher,
@@ -217,3 +219,11 @@ def test_unused_symbols_of_the_free_energy():
     energy = fe.spiked_free_energy(read_teacher("sin"), read_teacher("x1 + x1*x2*x3"))
     # Linear parts across the spike that vanish have no overlap.
     assert not energy.free_energy.expression.has(*(a.overlap for a in fe.ACROSS))
+
+
+def test_the_alignment_of_networks_is_that_with_the_first_coefficient():
+    """Another direction of the teacher, which the spike does not see, is not averaged with it."""
+    model = spiked("x1*x2 + x1")
+    networks = model.simulate(100, [1.0], 0.1, seeds=4, progress=False)
+    value, limit = re.findall(r"γ = (\S+) ± \S+ \(limit ([0-9.]+)\)", _realised(model, networks))[0]
+    assert float(value) == pytest.approx(float(limit), abs=0.1)
