@@ -69,7 +69,7 @@ _MODULES = (
     "one_gradient_step.claims_kernel",
     "one_gradient_step.claims_risk",
     "one_gradient_step.claims_large",
-    "nonlinear_spikes.claims",
+    "one_gradient_step.nonlinear_spikes.claims",
     "overlap_dynamics.claims",
     "multi_index.claims",
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ... import __version__
 from ...deprecations import renamed
 from ...digits import MOST_DIGITS, checked_digits
 from ...errors import ConvergenceError, ParameterError
@@ -587,8 +588,6 @@ class Kernel(Typeset):
         return {name: f"parameter, {self.domains[name]}" for name in self.parameters}
 
     def _attributes(self) -> dict[str, Any]:
-        from ... import __version__
-
         return {"kernel": self.name, "title": self.title, "giantstep_version": __version__}
 
 

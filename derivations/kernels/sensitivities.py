@@ -28,6 +28,7 @@ from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.systems.saddle_point import SaddlePointSystem
 from ...symbolic.systems.sensitivities import derivative_name, with_derivatives_along
 from ..derived import derived
+from ..figures import bars
 from ..optima import optimum as optimum_of
 from .arguments import Points, Tie, known_names
 from .code import deriving, kernel_code
@@ -189,8 +190,6 @@ class Sensitivities(Result, Mapping[tuple[str, str], Any]):
         MissingDependencyError
             Without matplotlib.
         """
-        from ..figures import bars
-
         of = self.outputs[0] if of is None else of
         values = {p: (float(self[of, p]), self.error(of, p)) for p in self.parameters}
         return bars(values, f"derivative of {of.replace('_', ' ')}", ax=ax)

@@ -28,6 +28,7 @@ from ..figures import (
     set_scale,
     styled,
 )
+from ..json_text import saved_model
 from ..penalties import PAPER_RIDGE, RIDGE, as_ridge, given_penalty
 
 if TYPE_CHECKING:
@@ -337,10 +338,8 @@ def _only_axis(data: Any) -> str | None:
 
 
 def _model_of(data: xr.Dataset) -> OneGradientStep:
-    # The model draws itself by means of this module.
-    from .model import OneGradientStep
-
-    return OneGradientStep.from_json(data.attrs["model"])
+    model: OneGradientStep = saved_model(data.attrs["model"])
+    return model
 
 
 def _penalty(over: str, ridge: object) -> dict[str, Any]:

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 
     from ...numeric.saddle_point_solver import BatchSolution
     from ..multi_index.optimum import OptimumBeside
-    from ..nonlinear_spikes.model import StepAtWidth
     from ..spiked_random_features.model import SpikedRandomFeatures
+    from .nonlinear_spikes.model import StepAtWidth
 
 _LOSSES = ("half", "full")
 
@@ -229,7 +229,7 @@ class OneGradientStep(SavedModel, HasSensitivities):
 
     at_width = cast(
         "Callable[..., StepAtWidth]",
-        given_by("giantstep.derivations.nonlinear_spikes.model", "at_width"),
+        given_by("giantstep.derivations.one_gradient_step.nonlinear_spikes.model", "at_width"),
     )
 
     # ------------------------------------------------------------------ over parameters

@@ -430,12 +430,6 @@ class WeightSpike(Result):
             "perturbation of rank one (Ba et al., arXiv 2205.01445; label noise derived here)"
         )
 
-    @classmethod
-    def _imported(cls) -> dict[str, Any]:
-        from .model import OneGradientStep
-
-        return {"OneGradientStep": OneGradientStep}
-
     @property
     def verdict(self) -> str:
         """Whether there is an outlier, and from which step size on."""

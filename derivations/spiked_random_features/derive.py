@@ -32,11 +32,7 @@ from ...symbolic.systems.saddle_point import (
     stationarity,
 )
 from ..derived import derived
-from ..kernels.code import column_names, deriving, parameter_domains
-from ..teachers import Teacher, leap_index, read_teacher
-from . import physics as symbols
-from .bulk_law import IID
-from .mapping import (
+from ..first_gradient.spike_mapping import (
     SpikeMapping,
     alpha0,
     best_linear_error,
@@ -48,6 +44,10 @@ from .mapping import (
     spike_mapping,
     step_size,
 )
+from ..kernels.code import column_names, deriving, parameter_domains
+from ..teachers import Teacher, leap_index, read_teacher
+from . import physics as symbols
+from .bulk_law import IID
 from .physics import IDENTIFIERS, SpikedFreeEnergy, spiked_free_energy
 from .presentation import symbolic_latex
 

@@ -36,6 +36,7 @@ from ...runtime.generated import defined
 from ...symbolic.expressions.activations import activation
 from ...symbolic.printing.compiled import Formula
 from ..derived import derived
+from ..first_gradient import spike_mapping as m
 from ..kernels.sensitivities import derivative_code
 from ..optima import DEFAULT_BOUNDS, Optimum, optimum
 from ..sensitivities import (
@@ -46,7 +47,6 @@ from ..sensitivities import (
     searched_domains,
 )
 from ..teachers import read_teacher
-from . import mapping as m
 from .arguments import SPIKE, STEP, STRETCH
 from .derive import STEP_ARGUMENTS, flags_of, scalar_functions, symbolic_model
 from .precise import precise_ridge

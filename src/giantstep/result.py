@@ -21,6 +21,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from .digits import checked_digits, error_text, held_digits
@@ -278,9 +279,14 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
         }
 
     @classmethod
-    def _imported(cls) -> dict[str, Any]:
-        """Return types of annotations that the module imports for type checkers only."""
-        return {}
+    def _hints(cls) -> dict[str, Any]:
+        """Return the types of the fields; those imported for type checkers only are public."""
+        known: dict[str, Any] = {}
+        while True:
+            try:
+                return typing.get_type_hints(cls, localns=known, include_extras=True)
+            except NameError as error:
+                known[error.name] = getattr(import_module(__package__), error.name)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -318,7 +324,7 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
             from .runtime.precision import local_context
 
             make = local_context(checked_digits(given["digits"])).mpf
-        hints = typing.get_type_hints(cls, localns=cls._imported(), include_extras=True)
+        hints = cls._hints()
         return {name: _value(value, hints[name], make, name) for name, value in given.items()}
 
     @classmethod

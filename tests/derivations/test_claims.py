@@ -28,6 +28,7 @@ from giantstep.derivations.claims import (
     to_json,
     verify,
 )
+from giantstep.derivations.first_gradient.spike_mapping import spike_mapping
 from giantstep.derivations.identities import equal, vanishes
 from giantstep.derivations.one_gradient_step import (
     claims_kernel,
@@ -45,7 +46,6 @@ from giantstep.derivations.spiked_random_features import (
 )
 from giantstep.derivations.spiked_random_features.convex import claims as convex_claims
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
-from giantstep.derivations.spiked_random_features.mapping import spike_mapping
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.derivations.spiked_random_features.published import written_out
 from giantstep.errors import MissingDependencyError, ParameterError

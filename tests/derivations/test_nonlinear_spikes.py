@@ -11,8 +11,8 @@ import pytest
 import sympy as sp
 
 import giantstep as gs
-from giantstep.derivations.nonlinear_spikes import physics
-from giantstep.derivations.nonlinear_spikes.model import StepAtWidth
+from giantstep.derivations.one_gradient_step.nonlinear_spikes import physics
+from giantstep.derivations.one_gradient_step.nonlinear_spikes.model import StepAtWidth
 from giantstep.errors import AssumptionError, ParameterError
 
 REFERENCE = json.loads(

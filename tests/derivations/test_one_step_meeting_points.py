@@ -6,6 +6,7 @@ import pytest
 import sympy as sp
 
 from giantstep import OneGradientStep, Spectrum, SpikedRandomFeatures, paper_ridge
+from giantstep.derivations.first_gradient import spike_mapping as mapping
 from giantstep.derivations.first_gradient.first_step import first_step
 from giantstep.derivations.giant_steps.one_step import giant_step
 from giantstep.derivations.identities import equal
@@ -17,7 +18,7 @@ from giantstep.derivations.one_gradient_step.symbols import (
     orthogonal_square,
     spike_square,
 )
-from giantstep.derivations.spiked_random_features import mapping, physics as fe
+from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.hermite.equivalence import CENTRE, SPREAD, conditional_equivalence

@@ -14,8 +14,8 @@ from giantstep.derivations.first_gradient.sample_complexity import (
     Standing,
     sample_complexity,
 )
+from giantstep.derivations.first_gradient.spike_mapping import noise
 from giantstep.derivations.first_gradient.training import train_by_preprocessed_step
-from giantstep.derivations.spiked_random_features.mapping import noise
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
 from giantstep.symbolic.targets.stein import DIMENSION as d, SAMPLES as n
 from giantstep.symbolic.targets.target import target

@@ -9,7 +9,7 @@ At a finite α_0 the bulk variance grows with the step, and there is no such coi
 
 **The spikes that one step of any size makes: r and c as functions of each other.** At given α_0 and
 noise all steps share the direction of the spike, hence γ, and r grows in proportion to the
-per-neuron step s (:mod:`.mapping`), so that tuning the step walks along a curve c(r); with the
+per-neuron step s (:mod:`.spike_mapping`), so that tuning it walks along a curve c(r); with the
 population gradient (α_0 = ∞) c = 1.
 
 **Spikes at which a network learns its target: :math:`\mu_0 \propto \sigma_*`, so that U = 0.** With
@@ -42,7 +42,8 @@ from ....symbolic.hermite.coefficients import hermite_coefficient
 from ....symbolic.leaps.leap_index import information_exponent
 from ....symbolic.printing.compiled import Formula
 from ...derived import derived
-from .. import mapping, physics as fe
+from ...first_gradient import spike_mapping as mapping
+from .. import physics as fe
 from ..arguments import checked_arguments
 from ..derive import STEP_ARGUMENTS, scalar_functions
 from .bounds import activation_bounds

@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ...digits import checked_digits
-from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import is_one_of, positive_number, whole_number
-from ...numeric.networks.network import Network
-from ...numeric.networks.sizes import sample_count
-from ...numeric.saddle_point_solver import BatchSolution
-from ...pages import Block, Table, as_html
-from ...result import Number, Result, quantity
-from ...symbolic.expressions.activations import activation
-from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
-from ...symbolic.gaussian.enclosures import INTERMEDIATE_DIGITS
-from ...symbolic.gaussian.zero_test import is_exactly_zero
-from ...symbolic.hermite.coefficients import hermite_coefficients
-from ...symbolic.lowering.lowered import LoweredSystem, lower
-from ...symbolic.printing.compiled import compiled
-from ..activation_functions import elementwise
-from ..certificates.certificate import Certificate, certificate_wanted
-from ..curves import Columns, Names, solve_groups
-from ..derived import derived
-from ..json_text import SavedModel
-from ..kernels.arguments import known_names
-from ..kernels.certified import enclosed_parameter
-from ..kernels.kernel import Kernel
-from ..kernels.precise import exact_number
-from ..networks import SimulatedNetworks, simulate
-from ..one_gradient_step.kernel_equations import kappa, place
-from ..one_gradient_step.kernel_spectrum import curve_of
-from ..one_gradient_step.model import OneGradientStep
-from ..one_gradient_step.risk import (
+from ....digits import checked_digits
+from ....errors import AssumptionError, ParameterError
+from ....numeric.arguments import is_one_of, positive_number, whole_number
+from ....numeric.networks.network import Network
+from ....numeric.networks.sizes import sample_count
+from ....numeric.saddle_point_solver import BatchSolution
+from ....pages import Block, Table, as_html
+from ....result import Number, Result, quantity
+from ....symbolic.expressions.activations import activation
+from ....symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ....symbolic.gaussian.enclosures import INTERMEDIATE_DIGITS
+from ....symbolic.gaussian.zero_test import is_exactly_zero
+from ....symbolic.hermite.coefficients import hermite_coefficients
+from ....symbolic.lowering.lowered import LoweredSystem, lower
+from ....symbolic.printing.compiled import compiled
+from ...activation_functions import elementwise
+from ...certificates.certificate import Certificate, certificate_wanted
+from ...curves import Columns, Names, solve_groups
+from ...derived import derived
+from ...json_text import SavedModel
+from ...kernels.arguments import known_names
+from ...kernels.certified import enclosed_parameter
+from ...kernels.kernel import Kernel
+from ...kernels.precise import exact_number
+from ...late import given_by
+from ...networks import SimulatedNetworks, simulate
+from ...penalties import given_penalty, one_penalty, readout_penalty
+from ...sensitivities import Directions, HasSensitivities, exact_optimum
+from ...teachers import refuse_directions
+from ..kernel_equations import kappa, place
+from ..kernel_spectrum import curve_of
+from ..model import OneGradientStep
+from ..risk import (
     RiskDerivation,
     exact_parameters,
     exact_penalty,
@@ -49,19 +53,15 @@ from ..one_gradient_step.risk import (
     proven_parameters,
     risk_kernel,
 )
-from ..one_gradient_step.symbols import IDENTIFIERS, alpha, beta, linear
-from ..penalties import given_penalty, one_penalty, readout_penalty
-from ..sensitivities import Directions, HasSensitivities, exact_optimum
-from ..spiked_random_features.vocabulary.model import VocabularyFeatures
-from ..teachers import refuse_directions
+from ..symbols import IDENTIFIERS, alpha, beta, linear
 from . import physics
 from .mean_features import MeanFeatures
 from .over_steps import RiskOverSteps, risk_over_steps
 from .system import width_system
 
 if TYPE_CHECKING:
-    from ..one_gradient_step.model import OneGradientStep
-    from ..spiked_random_features.vocabulary.model import VocabularyFeatures
+    from ...spiked_random_features.vocabulary.model import VocabularyFeatures
+    from ..model import OneGradientStep
 
 Array = NDArray[np.float64]
 
@@ -612,48 +612,9 @@ class StepAtWidth(SavedModel, HasSensitivities):
         given = {**self._parameters(), "step_size": step_size}
         return float(function(*(given[name] for name in names)))
 
-    # ------------------------------------------------------------------ other models
-
-    def as_letters(self, *, nodes: int = 10) -> VocabularyFeatures:
-        r"""Return spiked random features whose letters are the readouts of the step.
-
-        A giant step of size :math:`s = \eta/\sqrt N` for each neuron, at this width: all that the
-        forms of this model leave out at relative order θ²/N is in them.
-
-        Parameters
-        ----------
-        nodes : int
-            Letters that stand for a normal readout.
-
-        Raises
-        ------
-        AssumptionError
-            If the step size is zero.
-        """
-        if not self.step.effective_step_size:
-            raise AssumptionError("without a step there are no letters; use OneGradientStep")
-        options: dict[str, Any] = {
-            "step_size": self.step.effective_step_size / math.sqrt(self.width),
-            "alpha0": self.step.step_samples,
-            "beta": self.step.beta,
-            "noise_variance": self.step.noise_variance,
-            "width": self.width,
-            "allow_non_odd": not self.step.student_moments.odd,
-            "cache_folder": self.step.cache_folder,
-        }
-        teacher = self.step.teacher
-        if self.step.teacher_moments.mean:
-            teacher = f"{teacher} - ({self._coefficients['teacher'][0]})"
-        if self.letters is not None:
-            return VocabularyFeatures(
-                self.step.student, teacher, letters=self.letters, fractions=self.fractions or (),
-                **options,
-            )  # fmt: skip
-        from scipy.stats import norm
-
-        return VocabularyFeatures.from_law(
-            self.step.student, teacher, law=norm(), nodes=nodes, **options
-        )
+    as_letters = cast(
+        "Callable[..., VocabularyFeatures]", given_by("giantstep.derivations.bridge", "as_letters")
+    )
 
     def network(self) -> Network:
         """Return the network of the model at its width, for :func:`giantstep.simulate`.

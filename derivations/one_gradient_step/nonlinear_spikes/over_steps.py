@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from ...errors import ParameterError
-from ...numeric.arguments import whole_number
-from ..curves import Curve
-from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
+from ....errors import ParameterError
+from ....numeric.arguments import whole_number
+from ...curves import Curve
+from ...figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
 
 if TYPE_CHECKING:
     import xarray as xr
