@@ -51,7 +51,7 @@ def saved_model(text: str) -> Any:
     --------
     >>> from giantstep import OneGradientStep
     >>> saved_model(OneGradientStep("erf", "tanh", alpha=2).to_json()).alpha
-    2
+    2.0
     """
     try:
         name = str(json.loads(text)["model"])
