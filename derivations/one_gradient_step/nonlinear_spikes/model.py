@@ -39,7 +39,7 @@ from ...kernels.precise import exact_number
 from ...late import given_by
 from ...networks import SimulatedNetworks, simulate
 from ...penalties import given_penalty, one_penalty, readout_penalty
-from ...sensitivities import Directions, HasSensitivities, exact_optimum
+from ...sensitivities import Directions, HasSensitivities
 from ...teachers import refuse_directions
 from ..kernel_equations import kappa, place
 from ..kernel_spectrum import curve_of
@@ -274,6 +274,7 @@ class StepAtWidth(SavedModel, HasSensitivities):
     """
 
     _model: ClassVar[str] = "one gradient step at a width"
+    _error: ClassVar[str] = "risk"
 
     step: OneGradientStep
     width: int
@@ -693,49 +694,6 @@ class StepAtWidth(SavedModel, HasSensitivities):
     def noise_variance(self) -> float:
         """Variance of the label noise."""
         return self.step.noise_variance
-
-    def optimum(
-        self,
-        *,
-        over: str | Sequence[str],
-        of: str = "risk",
-        bounds: object = None,
-        maximum: bool = False,
-        progress: bool = True,
-        **parameters: Any,
-    ) -> Any:
-        """Return the parameters at which an error is smallest, by exact derivatives.
-
-        Parameters
-        ----------
-        over : str or sequence of str
-            Parameters of :meth:`curve` but the width.
-        of : str
-            Any of its outputs but "risk_operator".
-        bounds, maximum, progress, **parameters
-            As for :meth:`giantstep.SpikedRandomFeatures.optimum`.
-
-        Returns
-        -------
-        Optimum or xarray.Dataset
-
-        Raises
-        ------
-        ParameterError
-            If a name is unknown, a parameter is missing or both given and optimised, or bounds
-            are no range inside of the parameter's domain.
-
-        Examples
-        --------
-        >>> import giantstep as gs
-        >>> step = gs.OneGradientStep("erf", "sin(3*z/2)", alpha=4, beta=1.5, noise_variance=0.05)
-        >>> best = step.at_width(6000).optimum(over="ridge", step_size=12)
-        >>> print(f"{best.ridge:.6f}, {best.kind}")
-        1.444249, interior minimum
-        """
-        return exact_optimum(
-            self, of=of, over=over, bounds=bounds, maximum=maximum, progress=progress, **parameters
-        )
 
     def at(self, **parameters: Any) -> Self:
         """Return this model with other parameters: its own, or those of the step.
