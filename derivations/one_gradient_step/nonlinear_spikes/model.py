@@ -55,6 +55,7 @@ from ..risk import (
 )
 from ..symbols import IDENTIFIERS, alpha, beta, linear
 from . import physics
+from .expansion import expansion
 from .mean_features import MeanFeatures
 from .over_steps import RiskOverSteps, risk_over_steps
 from .system import width_system
@@ -346,6 +347,17 @@ class StepAtWidth(SavedModel, HasSensitivities):
         return {
             layer: tuple(_coefficient_texts(self.step.cache, name, most))
             for layer, name in (("student", self.step.student), ("teacher", self.step.teacher))
+        }
+
+    @property
+    def exact_coefficients(self) -> dict[str, sp.Expr]:
+        """Hermite coefficients beyond the linear ones, exactly: ``student_3`` and such."""
+        most = len(self._coefficients["student"]) - 1
+        return {
+            f"{layer}_{k}": value
+            for layer, name in (("student", self.step.student), ("teacher", self.step.teacher))
+            for k, value in enumerate(_exact_coefficients(name, most))
+            if k != 1
         }
 
     @property
@@ -658,6 +670,8 @@ class StepAtWidth(SavedModel, HasSensitivities):
         penalty = readout_penalty(ridge, self.step.alpha, self.step.beta, exact=False)
         return simulate(self.network(), alpha=self.step.alpha, ridge=float(penalty), **options)
 
+    expansion = expansion
+
     def over_steps(
         self, *, step_size: object, ridge: object = None, seeds: int = 0, **options: Any
     ) -> RiskOverSteps:
@@ -882,7 +896,7 @@ def _lowered(degrees: tuple[int, ...], normal: bool) -> LoweredSystem:
 def _exact_defaults(model: StepAtWidth, ctx: Any) -> dict[str, Any]:
     result = {name: ctx.mpf(repr(value)) for name, value in model._parameters().items()}
     result |= {k: v for k, v in exact_parameters(model.step, ctx).items() if k in result}
-    for name, value in _exact_of(model).items():
+    for name, value in model.exact_coefficients.items():
         if name in result:
             result[name] = ctx.mpf(str(value.evalf(ctx.dps + 5)))
     return result
@@ -896,21 +910,10 @@ def _proven_defaults(model: StepAtWidth, digits: int) -> dict[str, Any]:
     }
     result |= {k: v for k, v in proven_parameters(model.step, digits).items() if k in wanted}
     formulas = FormulaBalls({})
-    for name, value in _exact_of(model).items():
+    for name, value in model.exact_coefficients.items():
         if name in result:
             result[name] = formulas.enclosure(value, digits, most=INTERMEDIATE_DIGITS)
     return result
-
-
-def _exact_of(model: StepAtWidth) -> dict[str, sp.Expr]:
-    """Return the Hermite coefficients beyond the linear ones, exactly."""
-    most = len(model._coefficients["student"]) - 1
-    return {
-        f"{layer}_{k}": value
-        for layer, name in (("student", model.step.student), ("teacher", model.step.teacher))
-        for k, value in enumerate(_exact_coefficients(name, most))
-        if k != 1
-    }
 
 
 @lru_cache(maxsize=64)
