@@ -77,7 +77,7 @@ def features(
             student, teacher, spike_strength=r, bulk_variance=c, alignment=gamma, beta=beta,
             noise_variance=noise,
         )  # fmt: skip
-        found = model.simulate(dimension, alpha, ridge, control_variate=True, **options)
+        found = model.simulate(dimension, alpha=alpha, ridge=ridge, control_variate=True, **options)
         theory = at(
             model.solve(alpha=alpha, ridge=ridge, width=round(beta * dimension)), RIDGE_QUANTITIES
         )
@@ -100,7 +100,7 @@ def network(
             student, teacher, step_size=step, alpha0=alpha0, beta=beta, noise_variance=noise,
             allow_non_odd=True,
         )  # fmt: skip
-        found = model.simulate(dimension, alpha, ridge, **options)
+        found = model.simulate(dimension, alpha=alpha, ridge=ridge, **options)
         theory = at(model.spike, ("spike_strength", "bulk_variance", "alignment"))
         direct = gs.SpikedRandomFeatures.from_parameters(
             student, teacher, beta=beta, noise_variance=noise, **theory

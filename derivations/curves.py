@@ -22,7 +22,8 @@ from ..errors import ConvergenceError, ParameterError
 from ..json_document import JsonDocument
 from ..numeric.arguments import positive_number
 from ..numeric.saddle_point_solver import BatchSolution
-from ..pages import Block, Page, Table
+from ..pages import Block, Page, Table, latex_text
+from ..result import latex_number
 from .curve_figure import plot_curve
 from .kernels.arguments import Points, column, known_names
 from .kernels.sweep import Execution, Variables, groups_of_rows, joined, run_sweep
@@ -454,6 +455,14 @@ class Curve(Page, JsonDocument):
             rows.insert(half, tuple("…" for _ in names))
         yield Table(rows, [name.replace("_", " ") for name in names])
         yield self.rests_on
+
+    def latex(self) -> str:
+        """Return the table of the page as an array of LaTeX, without delimiters."""
+        (table,) = (block for block in self.page() if isinstance(block, Table))
+        rows = [map(latex_text, table.headings)]
+        rows += [[r"\dots" if x == "…" else latex_number(x) for x in row] for row in table.rows]
+        body = r" \\ ".join(" & ".join(row) for row in rows)
+        return rf"\begin{{array}}{{{'r' * len(table.headings)}}}{body}\end{{array}}"
 
     @property
     def rests_on(self) -> str:

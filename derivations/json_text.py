@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 from ..atomic_files import write_atomically
 from ..errors import GiantstepError, ParameterError
+from ..pages import Table, as_html
 
 
 def to_json(model: str, arguments: Mapping[str, Any]) -> str:
@@ -113,6 +114,13 @@ class SavedModel:
             raise
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"text is not a model written by to_json: {error}") from None
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for name, value in self._arguments().items():
+            inner = value if isinstance(value, Mapping) else {name: value}
+            rows += [(k.replace("_", " "), str(x)) for k, x in inner.items() if x is not None]
+        return as_html([self._model.replace("_", " "), Table(rows)])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file as JSON.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sympy as sp
@@ -32,6 +32,9 @@ from ...pages import Table, Typeset, as_html
 from ...runtime.precision import local_context
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from ..formulas import latex
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP = "large_alpha", "small_ridge", "small_step"
 NAMES = {
@@ -636,6 +639,20 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
         return tuple(axes) if exact else axes[0]
 
     # ------------------------------------------------------------------ storage
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return the coefficients of every output over the exponents, as floats."""
+        import xarray as xr
+
+        values = {
+            name: ("exponent", [float(c) for c in known], {"symbol": self.symbols[name]})
+            for name, known in self.coefficients.items()
+        }
+        about = {"expansion": self.name, "parameter": self.parameter, "region": self.region}
+        return xr.Dataset(
+            values, {"exponent": [float(e) for e in self.exponents]},
+            {**about, "remainder_order": float(self.remainder_order), "rests_on": self.rests_on},
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Return the expansion as plain values; numbers as text with all their digits."""

@@ -192,7 +192,9 @@ def told_apart(
     passed, texts = True, []
     details: dict[str, Any] = {"published": published, name: complete}
     for dimension, networks in sizes.items():
-        found = model.simulate(dimension, [alpha], ridge, seeds=networks, seed=seed, progress=False)
+        found = model.simulate(
+            dimension, alpha=[alpha], ridge=ridge, seeds=networks, seed=seed, progress=False
+        )
         mean = float(found["test_error_mean"][0])
         error = float(found["test_error_standard_error"][0])
         tolerance = 4 * error + _BIAS / dimension * complete

@@ -268,7 +268,9 @@ def deviations(dimension: int = 600, networks: int = 72, seed: int = 6) -> Findi
         model = SpikedRandomFeatures(**arguments)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ApproximationWarning)
-            runs = model.simulate(dimension, [3.0], 0.1, seeds=networks, seed=seed, progress=False)
+            runs = model.simulate(
+                dimension, alpha=[3.0], ridge=0.1, seeds=networks, seed=seed, progress=False
+            )
         ratios = []
         for k in range(networks):
             theory = SpikedRandomFeatures.from_parameters(

@@ -281,7 +281,7 @@ def finite_size_study(
     folder, runs = store_folder(store), []
     for size, count in zip(sizes, counts, strict=True):
         found = source.simulate(
-            size, alphas, ridge, seeds=count, seed=_entropy(seed, size), workers=workers,
+            size, alpha=alphas, ridge=ridge, seeds=count, seed=_entropy(seed, size), workers=workers,
             progress=progress, store=None if folder is None else folder / f"d{size}",
             executor=executor, **options,
         )  # fmt: skip

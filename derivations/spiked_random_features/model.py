@@ -6,7 +6,6 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -16,7 +15,7 @@ import numpy as np
 from ...deprecations import by_name, renamed
 from ...digits import checked_digits
 from ...errors import ApproximationWarning, AssumptionError, ParameterError
-from ...numeric.arguments import checked_switch, positive_array, positive_number, whole_number
+from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
@@ -47,7 +46,7 @@ from .differentiation import Differentiation
 from .learning_rates import per_neuron_step
 from .precise import certified, refine
 from .presentation import model_latex
-from .simulated import network_of, simulate_model
+from .simulated import HasNetworks
 from .solution import Solution, curve_attributes, curve_names, solution_from
 from .spike import (
     SpikeParameters,
@@ -64,7 +63,6 @@ from .vocabulary.model import VocabularyFeatures
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ...numeric.networks.network import Network
     from ..certificates.certificate import CertifiedValues
     from ..expansions.expansion import Expansion
     from ..kernels.kernel import Kernel
@@ -86,7 +84,7 @@ LARGE_SPREAD = 0.3
 
 @with_alias
 @dataclass(frozen=True)
-class SpikedRandomFeatures(SavedModel, Differentiation):
+class SpikedRandomFeatures(SavedModel, HasNetworks, Differentiation):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
 
     Parameters
@@ -160,6 +158,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     """
 
     _model: ClassVar[str] = "spiked_random_features"
+    _dimension: ClassVar[int] = 1000
 
     student: str
     teacher: str
@@ -740,96 +739,6 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
             return 0.0
         found = self._derivation(unspiked=False, aligned=False)
         return relative_bulk_spread(found, self.step_size, self.alpha0, self.noise_variance)
-
-    def network(
-        self, dimension: int = 1000, labels: str | Callable[..., Any] = "regression"
-    ) -> Network:
-        """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
-
-        Parameters
-        ----------
-        dimension : int
-            Input dimension d; α0 d and β d have to be (close to) whole numbers.
-        labels : {"regression", "sign", "probit", "logistic"} or callable
-            How labels are made from the target.
-
-        Returns
-        -------
-        Network
-            With its gradient step; of a model that is given by its parameters, their rows.
-
-        Raises
-        ------
-        ParameterError
-            If the dimension is too small for whole numbers of samples and rows.
-        AssumptionError
-            If the student jumps and a step is to be taken.
-
-        Examples
-        --------
-        >>> import giantstep as gs
-        >>> model = gs.SpikedRandomFeatures("tanh", "sin", step_size=2, alpha0=4)
-        >>> network = model.network(50)
-        >>> network.width, network.step_samples, network.rate
-        (50, 200, 2.0)
-        """
-        return network_of(self, dimension, labels)
-
-    def simulate(
-        self,
-        dimension: int = 1000,
-        alpha: object = (0.5, 1.0, 2.0),
-        ridge: float = 0.1,
-        *,
-        seeds: int = 10,
-        seed: int = 0,
-        workers: int | None = None,
-        progress: bool = True,
-        store: str | os.PathLike[str] | None = None,
-        executor: Executor | None = None,
-        control_variate: bool = False,
-    ) -> xr.Dataset:
-        """Train networks of finite size, or readouts of given features, and measure their errors.
-
-        Parameters
-        ----------
-        dimension : int
-            Input dimension d; α d, α0 d and β d have to be (close to) whole numbers.
-        alpha : float or sequence of float
-            Sample complexities; the training sets of one network are nested.
-        ridge : float
-        seeds : int
-            Number of networks.
-        seed : int
-            Entropy; the result depends on it and not on `workers`.
-        workers : int, optional
-            Threads.
-        progress : bool
-        store : path, optional
-            Folder for finished networks; a run that was interrupted resumes from it.
-        executor : concurrent.futures.Executor, optional
-            Where to run the networks instead of in threads of this process.
-        control_variate : bool
-            Subtract the conditional error that the theory predicts at the projection of each
-            sample on the spike, and add its mean: less scatter, the same expectation.
-
-        Returns
-        -------
-        xarray.Dataset
-            Dimensions ``seed`` and ``alpha``; errors of every network, their mean and standard
-            error, and the realised spike strength, bulk variance and alignment of each network.
-            Also losses, the objective and the order parameters of each readout.
-
-        Raises
-        ------
-        ParameterError
-            If the dimension is too small for whole numbers of samples.
-        """
-        return simulate_model(
-            self, dimension, alpha, ridge,
-            control_variate=checked_switch("control_variate", control_variate), seeds=seeds,
-            seed=seed, workers=workers, progress=progress, store=store, executor=executor,
-        )  # fmt: skip
 
     realised = cast(
         "Callable[..., RealisedNetwork]",

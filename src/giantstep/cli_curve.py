@@ -456,8 +456,8 @@ def _simulate(
     try:
         simulation = model.simulate(
             d,
-            alphas,
-            arguments.ridge,
+            alpha=alphas,
+            ridge=arguments.ridge,
             seeds=arguments.seeds,
             seed=arguments.seed,
             workers=arguments.workers,

@@ -315,7 +315,7 @@ def curve(arguments: argparse.Namespace) -> int:
     simulation = None
     if arguments.simulate:
         simulation = model.simulate(
-            arguments.dimension, arguments.alpha, arguments.ridge, seeds=arguments.seeds,
+            arguments.dimension, alpha=arguments.alpha, ridge=arguments.ridge, seeds=arguments.seeds,
             seed=arguments.seed,
         )  # fmt: skip
     print(f"{model}\n")

@@ -397,7 +397,18 @@ def _latex_value(row: Row) -> str:
         return str(row.value.latex())
     if isinstance(row.value, str | bool):
         return latex_text(row.text)
-    text = row.text.replace("inf", r"\infty").replace("nan", r"\text{nan}").replace("±", r"\pm")
+    return latex_number(row.text)
+
+
+def latex_number(text: str) -> str:
+    r"""Return a printed number as LaTeX, with powers of ten and the sign of an error.
+
+    Examples
+    --------
+    >>> print(latex_number("1.5e-07"))
+    1.5 \cdot 10^{-7}
+    """
+    text = text.replace("inf", r"\infty").replace("nan", r"\text{nan}").replace("±", r"\pm")
     number, _, power = text.partition("e")
     return rf"{number} \cdot 10^{{{int(power)}}}" if power.lstrip("+-").isdigit() else text
 

@@ -78,7 +78,7 @@ def test_control_variates_are_the_theory_and_reduce_scatter():
     solved = model.solve(alpha=0.9, ridge=0.1)
     assert prediction.means == pytest.approx((solved.test_error, solved.training_error), rel=1e-5)
     plain, controlled = (
-        model.simulate(200, 0.9, 0.1, seeds=8, progress=False, control_variate=c)
+        model.simulate(200, alpha=0.9, ridge=0.1, seeds=8, progress=False, control_variate=c)
         for c in (False, True)
     )
     name = "training_error_standard_error"
@@ -89,10 +89,18 @@ def test_control_variates_are_the_theory_and_reduce_scatter():
 
 def test_simulations_of_given_features_resume_and_save(tmp_path):
     model = features("erf", "sin", 1.2, 1.1, 0.9)
-    one = model.simulate(50, [2, 0.5], 0.1, seeds=2, progress=False, store=tmp_path / "s")
+    one = model.simulate(
+        50, alpha=[2, 0.5], ridge=0.1, seeds=2, progress=False, store=tmp_path / "s"
+    )
     with ProcessPoolExecutor(1) as pool:
         two = model.simulate(
-            50, [2, 0.5], 0.1, seeds=3, progress=False, store=tmp_path / "s", executor=pool
+            50,
+            alpha=[2, 0.5],
+            ridge=0.1,
+            seeds=3,
+            progress=False,
+            store=tmp_path / "s",
+            executor=pool,
         )
     np.testing.assert_array_equal(one["q1"], two["q1"][:2])
     two.to_netcdf(tmp_path / "two.nc")
@@ -145,13 +153,19 @@ def test_every_simulation_has_the_same_columns():
     letters = gs.VocabularyFeatures(
         "erf", "sin", letters=[1.0, -0.5], fractions=[0.5, 0.5], step_size=1.0, alpha0=6
     )
-    plain = network.simulate(40, [1, 2], 0.1, seeds=2, progress=False)
+    plain = network.simulate(40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False)
     others = (
-        features("erf", "sin", 1.2, 1.1, 0.9).simulate(40, [1, 2], 0.1, seeds=2, progress=False),
-        network.simulate(40, [1, 2], 0.1, seeds=2, progress=False, control_variate=True),
-        network.with_loss("huber(0.5)").simulate(40, [1, 2], 0.1, seeds=2, progress=False),
-        letters.simulate(40, [1, 2], 0.1, seeds=2, progress=False),
-        letters.simulate(40, [1, 2], 0.1, seeds=2, progress=False, equivalent=True),
+        features("erf", "sin", 1.2, 1.1, 0.9).simulate(
+            40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False
+        ),
+        network.simulate(
+            40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False, control_variate=True
+        ),
+        network.with_loss("huber(0.5)").simulate(
+            40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False
+        ),
+        letters.simulate(40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False),
+        letters.simulate(40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False, equivalent=True),
     )
     for other in others:
         assert set(other.variables) == set(plain.variables)

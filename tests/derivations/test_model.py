@@ -484,7 +484,7 @@ def test_networks_follow_the_stretched_rows():
     model = gs.SpikedRandomFeatures(
         "relu", "relu", step_size=2, alpha0=20, allow_non_odd=True, leading_order="complete"
     )
-    found = model.simulate(300, [2.0], 0.1, seeds=24, seed=3, progress=False)
+    found = model.simulate(300, alpha=[2.0], ridge=0.1, seeds=24, seed=3, progress=False)
     mean, error = (float(found[f"test_error_{name}"][0]) for name in ("mean", "standard_error"))
     complete = model.solve(alpha=2, ridge=0.1).test_error
     published = (

@@ -114,7 +114,7 @@ def test_where_it_runs_changes_none(ask, tmp_path):
 
 
 def test_what_else_is_measured():
-    readouts = SPIKED.simulate(20, [1.0], 0.1, **RUN)
+    readouts = SPIKED.simulate(20, alpha=[1.0], ridge=0.1, **RUN)
     assert {"m", "q1", "spike_strength", "objective", "training_loss"} <= set(readouts.data_vars)
     network = SPIKED.realised(20, [1.0], 0.1, progress=False, spectrum=True)
     assert np.isfinite(network.comparison.spectrum_test_error).all()

@@ -224,6 +224,6 @@ def test_unused_symbols_of_the_free_energy():
 def test_the_alignment_of_networks_is_that_with_the_first_coefficient():
     """Another direction of the teacher, which the spike does not see, is not averaged with it."""
     model = spiked("x1*x2 + x1")
-    networks = model.simulate(100, [1.0], 0.1, seeds=4, progress=False)
+    networks = model.simulate(100, alpha=[1.0], ridge=0.1, seeds=4, progress=False)
     value, limit = re.findall(r"γ = (\S+) ± \S+ \(limit ([0-9.]+)\)", _realised(model, networks))[0]
     assert float(value) == pytest.approx(float(limit), abs=0.1)

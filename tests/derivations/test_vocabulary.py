@@ -507,12 +507,12 @@ def test_networks_are_simulated():
     model = gs.VocabularyFeatures(
         "erf", "erf", [0.4, 1.8], [0.5, 0.5], step_size=2, alpha0=5, noise_variance=0.05
     )
-    found = model.simulate(60, [1.0], 0.1, seeds=3, progress=False)
+    found = model.simulate(60, alpha=[1.0], ridge=0.1, seeds=3, progress=False)
     assert found.test_error.shape == (3, 1)
     with pytest.raises(ParameterError, match="equivalent=True"):
-        model.with_biases(0.5).simulate(60, [1.0], 0.1, seeds=2, progress=False)
+        model.with_biases(0.5).simulate(60, alpha=[1.0], ridge=0.1, seeds=2, progress=False)
     drawn = model.with_biases(0.5).simulate(
-        60, [1.0], 0.1, seeds=2, progress=False, equivalent=True
+        60, alpha=[1.0], ridge=0.1, seeds=2, progress=False, equivalent=True
     )
     assert np.isfinite(drawn.test_error).all()
 

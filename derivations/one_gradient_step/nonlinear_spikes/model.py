@@ -18,7 +18,7 @@ from ....numeric.arguments import is_one_of, positive_number, whole_number
 from ....numeric.networks.network import Network
 from ....numeric.networks.sizes import sample_count
 from ....numeric.saddle_point_solver import BatchSolution
-from ....pages import Block, Table, as_html
+from ....pages import Block, Table
 from ....result import Number, Result, quantity
 from ....symbolic.expressions.activations import activation
 from ....symbolic.gaussian.enclosed_formulas import FormulaBalls
@@ -785,11 +785,6 @@ class StepAtWidth(SavedModel, HasSensitivities):
     def __str__(self) -> str:
         degrees = ", ".join(map(str, self.degrees or ()))
         return f"{self.step}, width = {self.width}, degrees = {degrees}"
-
-    def _repr_html_(self) -> str:
-        rows = [("step", str(self.step)), ("width", str(self.width))]
-        rows.append(("degrees", ", ".join(map(str, self.degrees or ()))))
-        return as_html([Table(rows)])
 
 
 def at_width(

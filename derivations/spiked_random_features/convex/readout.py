@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -36,7 +34,7 @@ from ..arguments import checked_width
 from ..differentiation import DifferencedOptimum
 from ..kernel import orthogonal
 from ..model import SpikedRandomFeatures
-from ..simulated import simulate_model
+from ..simulated import HasNetworks
 from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters
 from ..vocabulary.model import VocabularyFeatures
@@ -51,6 +49,7 @@ from .solver import ReadoutSolver
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ....numeric.networks.convex import Loss
     from ...expansions.expansion import Expansion
     from ..spectrum.spectrum import FeatureSpectrum
 
@@ -60,7 +59,7 @@ _SHOWN = ("test_error", "test_loss", "training_loss")
 
 
 @dataclass(frozen=True)
-class ConvexReadout(SavedModel, DifferencedOptimum):
+class ConvexReadout(SavedModel, HasNetworks, DifferencedOptimum):
     r"""A readout that minimises any convex loss on spiked random features.
 
     The readout of f(x) = φ·w/√p minimises
@@ -556,45 +555,15 @@ class ConvexReadout(SavedModel, DifferencedOptimum):
 
     # ------------------------------------------------------------------ checking
 
-    def simulate(
-        self,
-        dimension: int = 400,
-        alpha: object = (0.5, 1.0, 2.0),
-        ridge: float = 0.1,
-        *,
-        seeds: int = 10,
-        seed: int = 0,
-        workers: int | None = None,
-        progress: bool = True,
-        store: str | os.PathLike[str] | None = None,
-        executor: Executor | None = None,
-    ) -> xr.Dataset:
-        """Fit readouts of finite size and measure their errors and losses.
-
-        Parameters
-        ----------
-        dimension, alpha, ridge, seeds, seed, workers, progress, store, executor
-            As for :meth:`.model.SpikedRandomFeatures.simulate`.
-
-        Returns
-        -------
-        xarray.Dataset
-            Dimensions ``seed`` and ``alpha``; errors, losses and overlaps of every readout. Metrics
-            are those of the theory alone.
-        """
+    def _drawn(self) -> tuple[Any, str | None, Loss | None]:
         if self.channel.is_binary:
             features, labels = replace(self.features, teacher="identity"), self.channel.channel
         else:
             features = self.features
             labels = "sign" if self.is_classification else "regression"
-        rows, square = rows_of(features, self.width), self.convex_loss.name == "square"
-        found = simulate_model(
-            rows.features, dimension, alpha, ridge, labels=labels,
-            loss=None if square else simulated_loss(self.convex_loss), seeds=seeds, seed=seed,
-            workers=workers, progress=progress, store=store, executor=executor,
-        )  # fmt: skip
-        found.attrs["model"] = self.to_json()
-        return found
+        square = self.convex_loss.name == "square"
+        loss = None if square else simulated_loss(self.convex_loss)
+        return rows_of(features, self.width).features, labels, loss
 
     def __str__(self) -> str:
         width = "" if self.width is None else f", width = {self.width}"

@@ -59,7 +59,7 @@ class Simulated:
         if not self.seeds:
             return None
         found: xr.Dataset = model.simulate(
-            self.dimension, list(alpha), ridge, seeds=self.seeds, seed=self.seed,
+            self.dimension, alpha=list(alpha), ridge=ridge, seeds=self.seeds, seed=self.seed,
             workers=self.workers, progress=self.progress,
         )  # fmt: skip
         return found

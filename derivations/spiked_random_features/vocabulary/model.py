@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -15,7 +14,7 @@ import numpy as np
 from ....deprecations import by_name, renamed
 from ....digits import checked_digits
 from ....errors import ParameterError
-from ....numeric.arguments import checked_switch, positive_array, positive_number, real_array
+from ....numeric.arguments import positive_array, positive_number, real_array
 from ....numeric.cache import FileCache
 from ....numeric.networks.layer import FeatureClass
 from ....numeric.saddle_point_solver import BatchSolution
@@ -30,7 +29,7 @@ from ...teachers import names_coordinates
 from ..arguments import PUBLISHED, READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
 from ..bulk_law import IID, checked_kind
 from ..differentiation import DifferencedOptimum
-from ..simulated import network_of, simulate_model
+from ..simulated import HasNetworks
 from ..solution import Solution
 from .arguments import (
     LetterLaw,
@@ -60,7 +59,6 @@ from .solving import LetterQuadrature, solve_at
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ....numeric.networks.network import Network
     from ...expansions.expansion import Expansion
     from ...kernels.kernel import Kernel
     from ..convex.readout import ConvexReadout
@@ -73,7 +71,7 @@ MODEL = "vocabulary_features"
 
 
 @dataclass(frozen=True)
-class VocabularyFeatures(SavedModel, DifferencedOptimum):
+class VocabularyFeatures(SavedModel, HasNetworks, DifferencedOptimum):
     r"""A two-layer network after a giant step with a readout of several letters, and its limit.
 
     Rows of letter ã move by ã times the step: :math:`r(\tilde a) = s\tilde ah_1\nu`,
@@ -536,68 +534,6 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum):
         return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
 
     # ------------------------------------------------------------------ networks
-
-    def network(
-        self,
-        dimension: int = 400,
-        labels: str | Callable[..., Any] = "regression",
-        *,
-        equivalent: bool = False,
-    ) -> Network:
-        """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
-
-        Parameters
-        ----------
-        dimension, labels
-            As for :meth:`.model.SpikedRandomFeatures.network`.
-        equivalent : bool
-            The spiked random features instead of the network whose step makes them.
-
-        Raises
-        ------
-        ParameterError
-            If the dimension is too small, or a network after its step cannot have such rows.
-        AssumptionError
-            If the student jumps and a step is to be taken.
-        """
-        return network_of(self, dimension, labels, equivalent=equivalent)
-
-    def simulate(
-        self,
-        dimension: int = 400,
-        alpha: object = (0.5, 1.0, 2.0),
-        ridge: float = 0.1,
-        *,
-        equivalent: bool = False,
-        seeds: int = 10,
-        seed: int = 0,
-        workers: int | None = None,
-        progress: bool = True,
-        store: str | os.PathLike[str] | None = None,
-        executor: Executor | None = None,
-    ) -> xr.Dataset:
-        """Draw networks of finite size and measure their errors.
-
-        Parameters
-        ----------
-        dimension : int
-            Input dimension d.
-        alpha, ridge, seeds, seed, workers, progress, store, executor
-            As for :meth:`giantstep.SpikedRandomFeatures.simulate`.
-        equivalent : bool
-            Draw the spiked random features instead of taking the step; a model that is given by
-            its parameters always does.
-
-        Raises
-        ------
-        ParameterError
-            If sizes are too small, or a network with biases or a law of letters is to be trained.
-        """
-        return simulate_model(
-            self, dimension, alpha, ridge, equivalent=checked_switch("equivalent", equivalent),
-            seeds=seeds, seed=seed, workers=workers, progress=progress, store=store,
-            executor=executor,
-        )  # fmt: skip
 
     with_loss = cast(
         "Callable[..., ConvexReadout]",
