@@ -281,9 +281,9 @@ def finite_size_study(
     folder, runs = store_folder(store), []
     for size, count in zip(sizes, counts, strict=True):
         found = source.simulate(
-            size, alpha=alphas, ridge=ridge, seeds=count, seed=_entropy(seed, size), workers=workers,
-            progress=progress, store=None if folder is None else folder / f"d{size}",
-            executor=executor, **options,
+            size, alpha=alphas, ridge=ridge, seeds=count, seed=_entropy(seed, size),
+            workers=workers, progress=progress, executor=executor,
+            store=None if folder is None else folder / f"d{size}", **options,
         )  # fmt: skip
         if found.attrs.get("interrupted"):
             raise KeyboardInterrupt

@@ -315,8 +315,8 @@ def curve(arguments: argparse.Namespace) -> int:
     simulation = None
     if arguments.simulate:
         simulation = model.simulate(
-            arguments.dimension, alpha=arguments.alpha, ridge=arguments.ridge, seeds=arguments.seeds,
-            seed=arguments.seed,
+            arguments.dimension, alpha=arguments.alpha, ridge=arguments.ridge,
+            seeds=arguments.seeds, seed=arguments.seed,
         )  # fmt: skip
     print(f"{model}\n")
     print(_curve_table(data, simulation))

@@ -48,7 +48,8 @@ REFUSED = {
     ("width", "digits of an optimum"): "not of StepAtWidth",
 }
 # Equations that are derived and compiled first.
-SLOW = {("letters", "sensitivities"), ("features", "digits of an optimum")}
+SLOW = {("letters", "sensitivities"), ("width", "sensitivities")}
+SLOW |= {("features", "digits of an optimum")}
 SLOW |= {("loss", verb) for verb in VERBS if ("loss", verb) not in REFUSED}
 RENDERINGS = ("plot", "to_dataset", "to_json", "latex", "_repr_html_")
 
