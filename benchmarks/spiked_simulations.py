@@ -123,7 +123,7 @@ def readout(
             noise_variance=noise,
         )  # fmt: skip
         fitted = gs.ConvexReadout(model, loss, labels, width=round(beta * dimension))
-        found = fitted.simulate(dimension, 2.0, 0.1, **options)
+        found = fitted.simulate(dimension, alpha=2.0, ridge=0.1, **options)
         yield from compare(found, at(fitted.solve(alpha=2.0, ridge=0.1), CONVEX_QUANTITIES))
 
     return run
@@ -150,7 +150,7 @@ def vocabulary(
                 student, teacher, spike_strengths=spikes, bulk_variances=variances, width=width,
                 **model,
             )  # fmt: skip
-        found = built.simulate(dimension, alpha, ridge, **options)
+        found = built.simulate(dimension, alpha=alpha, ridge=ridge, **options)
         # Directions of several teachers are defined up to a rotation: psi is left out for them.
         names = [
             n for n in RIDGE_QUANTITIES if n != "psi" or np.ndim(model.get("alignment", 0)) < 2

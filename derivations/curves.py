@@ -459,7 +459,7 @@ class Curve(Page, JsonDocument):
     def latex(self) -> str:
         """Return the table of the page as an array of LaTeX, without delimiters."""
         (table,) = (block for block in self.page() if isinstance(block, Table))
-        rows = [map(latex_text, table.headings)]
+        rows = [[latex_text(heading) for heading in table.headings]]
         rows += [[r"\dots" if x == "…" else latex_number(x) for x in row] for row in table.rows]
         body = r" \\ ".join(" & ".join(row) for row in rows)
         return rf"\begin{{array}}{{{'r' * len(table.headings)}}}{body}\end{{array}}"

@@ -596,7 +596,7 @@ def optimal_data(
 ) -> xr.Dataset:
     """Return what ``model.optimum`` returns over alpha, with ``best_linear_error``."""
     alphas = [float(a) for a in checked_values("alpha", alpha)]
-    data = model.optimum(over="ridge", alpha=alphas, progress=progress)
+    data = model.optimum(over="ridge", alpha=alphas, progress=progress is not False)
     data = data.assign(best_linear_error=model.best_linear_error)
     data.attrs["model"] = model.to_json()
     return data

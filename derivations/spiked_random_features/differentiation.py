@@ -40,7 +40,6 @@ from ..kernels.sensitivities import derivative_code
 from ..optima import DEFAULT_BOUNDS, Optimum, Question, optimum
 from ..sensitivities import (
     Directions,
-    HasSensitivities,
     ModelQuestion,
     places,
     searched_domains,
@@ -49,7 +48,8 @@ from ..teachers import read_teacher
 from .arguments import SPIKE, STEP, STRETCH
 from .derive import STEP_ARGUMENTS, flags_of, scalar_functions, symbolic_model
 from .precise import precise_ridge
-from .solution import model_attributes
+from .questions import Answer, FeatureModel
+from .solution import Solution, model_attributes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
 
 
-class Differentiation(HasSensitivities):
+class Differentiation(FeatureModel[Solution]):
     """Derivatives of a model's errors, and the minima that they lead to."""
 
-    sensitivities = by_name("alpha", "ridge")(HasSensitivities.sensitivities)
+    sensitivities = by_name("alpha", "ridge")(FeatureModel.sensitivities)
 
     def _directions(self, *, exact: bool) -> Directions:
         return directions(cast("SpikedRandomFeatures", self), exact=exact)
@@ -126,7 +126,7 @@ class Differentiation(HasSensitivities):
         return cast("xr.Dataset", found)
 
 
-class DifferencedOptimum(HasSensitivities):
+class DifferencedOptimum(FeatureModel[Answer]):
     """Optima of models whose equations take minutes to differentiate along a search."""
 
     def _question(self) -> Question:

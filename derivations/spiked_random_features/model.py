@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ...deprecations import by_name, renamed
-from ...digits import checked_digits
+from ...deprecations import renamed
 from ...errors import ApproximationWarning, AssumptionError, ParameterError
 from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
-from ..certificates.certificate import certificate_wanted
 from ..curve_figure import plot_curve
 from ..curves import Columns, Names, solve_groups, varied
 from ..json_text import SavedModel
 from ..kernels.arguments import known_names
 from ..late import given_by
-from ..penalties import PaperRidge, readout_penalty
 from ..teachers import refuse_directions, teacher_text
 from .arguments import (
     COMPLETE,
@@ -46,7 +43,6 @@ from .differentiation import Differentiation
 from .learning_rates import per_neuron_step
 from .precise import certified, refine
 from .presentation import model_latex
-from .simulated import HasNetworks
 from .solution import Solution, curve_attributes, curve_names, solution_from
 from .spike import (
     SpikeParameters,
@@ -64,7 +60,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ..certificates.certificate import CertifiedValues
-    from ..expansions.expansion import Expansion
     from ..kernels.kernel import Kernel
     from ..multi_index.optimum import OptimumBeside
     from ..one_gradient_step.model import OneGradientStep
@@ -84,7 +79,7 @@ LARGE_SPREAD = 0.3
 
 @with_alias
 @dataclass(frozen=True)
-class SpikedRandomFeatures(SavedModel, HasNetworks, Differentiation):
+class SpikedRandomFeatures(SavedModel, Differentiation):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
 
     Parameters
@@ -505,64 +500,19 @@ class SpikedRandomFeatures(SavedModel, HasNetworks, Differentiation):
             kernel, values, parameters, data=self._bulk.arrays, rtol=rtol, workers=workers
         )
 
-    @by_name("alpha", "ridge")
-    def solve(
-        self,
-        *,
-        alpha: float,
-        ridge: float | PaperRidge,
-        digits: int | None = None,
-        certify: bool = False,
-        progress: bool = True,
-        width: int | None = None,
+    @property
+    def _aspect(self) -> float:
+        return self.beta
+
+    def _solved(
+        self, alpha: float, ridge: Any, digits: int | None, certify: bool, progress: bool
     ) -> Solution:
-        """Return the saddle point at one sample complexity and ridge penalty.
-
-        Parameters
-        ----------
-        alpha : float
-            Sample complexity n/d of the readout.
-        ridge : float
-            Ridge penalty λ > 0, or :func:`giantstep.paper_ridge`.
-        digits : int, optional
-            Refine to so many digits with mpmath. Floats are then read as the decimal numbers that
-            they print as.
-        certify : bool
-            Prove `digits` digits (default: 15) with ball arithmetic: the solution holds a
-            certificate with proven intervals, and its numbers are their midpoints.
-        progress : bool
-            Show a progress bar if the digits take longer than a second.
-        width : int, optional
-            Number of neurons p, for the finite-width correction; default: that of the model.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is outside its range.
-        CertificationError
-            If a proof is wanted and does not succeed.
-        UnsupportedExpressionError
-            If a proof is wanted and an activation is outside of what can be enclosed.
-        MissingDependencyError
-            If a proof is wanted and python-flint is not installed.
-
-        Warns
-        -----
-        ApproximationWarning
-            If a network may deviate visibly from the spiked random features that stand for it;
-            see :attr:`bulk_spread`.
-        """
-        warn_about_quality(self)
-        model = self if width is None else self.at_width(width)
-        alpha = positive_number("alpha", alpha)
-        certify = certificate_wanted(certify)
-        digits = None if digits is None else checked_digits(digits)
-        ridge = readout_penalty(ridge, alpha, self.beta, exact=certify or digits is not None)
-        batch = model.solve_many([alpha], [ridge])
+        warn_about_quality(self, outer=1)
+        batch = self.solve_many([alpha], [ridge])
         if certify:
-            return certified(model, alpha, ridge, digits, batch, progress=progress)
+            return certified(self, alpha, ridge, digits, batch, progress=progress)
         if digits is not None:
-            return refine(model, alpha, ridge, digits, batch, show_progress=progress)
+            return refine(self, alpha, ridge, digits, batch, show_progress=progress)
         return solution_from(
             {name: float(v[0]) for name, v in batch.values.items()},
             alpha=alpha,
@@ -572,18 +522,6 @@ class SpikedRandomFeatures(SavedModel, HasNetworks, Differentiation):
             quadrature_error=float(batch.errors["test_error"][0]),
             nodes=int(batch.nodes[0]),
         )
-
-    @renamed("curve(alpha=..., ridge=...)")
-    def learning_curve(
-        self, alpha: object, ridge: float, *, width: int | None = None
-    ) -> xr.Dataset:
-        """Return :meth:`curve` over sample complexities as a dataset, as the last release did."""
-        alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
-        found = self.at_width(self.width if width is None else width).curve(
-            alpha=alphas, ridge=ridge
-        )
-        dataset = found.to_dataset().drop_vars(["ridge", "converged"])
-        return dataset.assign_attrs(ridge=ridge)
 
     # ------------------------------------------------------------------ over parameters
 
@@ -663,10 +601,7 @@ class SpikedRandomFeatures(SavedModel, HasNetworks, Differentiation):
         given_by(f"{_HERE}.bounds.bounds", "asymptotics"),
     )
 
-    expansion = cast(
-        "Callable[..., Expansion]",
-        given_by(f"{_HERE}.expansions.expand", "expansion"),
-    )
+    _expanded = given_by(f"{_HERE}.expansions.expand", "expansion")
 
     realised_functions = cast(
         "Callable[..., xr.Dataset]",
@@ -823,8 +758,8 @@ def quality_text(model: SpikedRandomFeatures) -> str:
     )
 
 
-def warn_about_quality(model: SpikedRandomFeatures) -> None:
-    """Warn where networks deviate visibly from the theory of spiked random features."""
+def warn_about_quality(model: SpikedRandomFeatures, outer: int = 0) -> None:
+    """Warn where networks deviate visibly from the theory; `outer` calls are between."""
     if model.bulk_spread > LARGE_SPREAD:
         # Points at the line that called the method of the model, through a wrapper of it.
-        warnings.warn(quality_text(model), ApproximationWarning, stacklevel=4)
+        warnings.warn(quality_text(model), ApproximationWarning, stacklevel=4 + outer)

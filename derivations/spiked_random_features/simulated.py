@@ -16,15 +16,14 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ...deprecations import by_name
 from ...errors import ParameterError
-from ...numeric.arguments import checked_switch, positive_array, positive_number, whole_number
+from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.kernel_arrays import converged_tables
 from ...numeric.networks.convex import Loss
 from ...numeric.networks.layer import FeatureClass, SpikedRows
@@ -61,141 +60,6 @@ _QUANTITIES = (
 )  # fmt: skip
 
 
-class HasNetworks:
-    """A model of spiked features, or of a readout on them, whose networks can be drawn."""
-
-    _dimension: ClassVar[int] = 400
-
-    def _drawn(self) -> tuple[Any, str | None, Loss | None]:
-        """Return the features, how labels are made of the target, and the loss if not square."""
-        return self, None, None
-
-    @by_name("labels", first=1)
-    def network(
-        self,
-        dimension: int | None = None,
-        *,
-        labels: str | Callable[..., Any] | None = None,
-        equivalent: bool = False,
-    ) -> Network:
-        """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
-
-        Parameters
-        ----------
-        dimension : int, optional
-            Input dimension d; α0 d and β d have to be (close to) whole numbers. Default: 1000,
-            with letters and for other losses 400.
-        labels : {"regression", "sign", "probit", "logistic"} or callable, optional
-            How labels are made from the target; default: "regression", or those of the readout.
-        equivalent : bool
-            The spiked random features instead of the network whose step makes them; a model that
-            is given by its parameters always has these.
-
-        Returns
-        -------
-        Network
-            With its gradient step; of a model that is given by its parameters, their rows.
-
-        Raises
-        ------
-        ParameterError
-            If the dimension is too small for whole numbers of samples and rows, a network after
-            its step cannot have such rows, or the readout has labels of its own.
-        AssumptionError
-            If the student jumps and a step is to be taken.
-
-        Examples
-        --------
-        >>> import giantstep as gs
-        >>> model = gs.SpikedRandomFeatures("tanh", "sin", step_size=2, alpha0=4)
-        >>> network = model.network(50)
-        >>> network.width, network.step_samples, network.rate
-        (50, 200, 2.0)
-        """
-        features, own, _ = self._drawn()
-        if own is not None and labels is not None:
-            raise ParameterError(f"labels are those of the readout, {own!r}; leave them out")
-        return network_of(
-            features, self._dimension if dimension is None else dimension,
-            own or labels or "regression", equivalent=checked_switch("equivalent", equivalent),
-        )  # fmt: skip
-
-    @by_name("alpha", "ridge", first=1)
-    def simulate(
-        self,
-        dimension: int | None = None,
-        *,
-        alpha: object = (0.5, 1.0, 2.0),
-        ridge: float = 0.1,
-        equivalent: bool = False,
-        control_variate: bool = False,
-        seeds: int = 10,
-        seed: int = 0,
-        workers: int | None = None,
-        progress: bool = True,
-        store: str | os.PathLike[str] | None = None,
-        executor: Executor | None = None,
-    ) -> xr.Dataset:
-        """Train networks of finite size, or readouts of given features, and measure their errors.
-
-        Parameters
-        ----------
-        dimension : int, optional
-            Input dimension d; α d, α0 d and β d have to be (close to) whole numbers. Default: 1000,
-            with letters and for other losses 400.
-        alpha : float or sequence of float
-            Sample complexities; the training sets of one network are nested.
-        ridge : float
-        equivalent : bool
-            Draw the spiked random features instead of taking the step; a model that is given by
-            its parameters always does.
-        control_variate : bool
-            Subtract the conditional error that the theory predicts at the projection of each
-            sample on the spike, and add its mean: less scatter, the same expectation.
-        seeds : int
-            Number of networks.
-        seed : int
-            Entropy; the result depends on it and not on `workers`.
-        workers : int, optional
-            Threads.
-        progress : bool
-        store : path, optional
-            Folder for finished networks; a run that was interrupted resumes from it.
-        executor : concurrent.futures.Executor, optional
-            Where to run the networks instead of in threads of this process.
-
-        Returns
-        -------
-        xarray.Dataset
-            Dimensions ``seed`` and ``alpha``; errors of every network, their mean and standard
-            error, and the realised spike strength, bulk variance and alignment of each network.
-            Also losses, the objective and the order parameters of each readout; metrics are those
-            of the theory alone.
-
-        Raises
-        ------
-        ParameterError
-            If the dimension is too small for whole numbers of samples, or nothing says how such
-            rows are drawn; if a control variate is asked for with letters or another loss.
-        """
-        features, labels, loss = self._drawn()
-        control_variate = checked_switch("control_variate", control_variate)
-        if control_variate and (loss is not None or labels is not None or _has_letters(features)):
-            raise ParameterError(
-                "control_variate is the conditional error of the square loss on features of one "
-                "letter; leave it out for letters, other losses and labels"
-            )
-        found = simulate_model(
-            features, self._dimension if dimension is None else dimension, alpha, ridge, loss=loss,
-            labels=labels or "regression", equivalent=checked_switch("equivalent", equivalent),
-            control_variate=control_variate, seeds=seeds, seed=seed, workers=workers,
-            progress=progress, store=store, executor=executor,
-        )  # fmt: skip
-        if features is not self:
-            found.attrs["model"] = self.to_json()  # type: ignore[attr-defined]
-        return found
-
-
 def network_of(
     model: SpikedRandomFeatures | VocabularyFeatures,
     dimension: int,
@@ -224,7 +88,7 @@ def network_of(
     dimension = whole_number("dimension", dimension)
     width = sample_count("beta", model.beta, dimension)
     drawn = equivalent or model.direct_parameters is not None
-    fields = _letters(model, drawn) if _has_letters(model) else _one_kind(model, drawn)
+    fields = _letters(model, drawn) if has_letters(model) else _one_kind(model, drawn)
     if "student_derivative" in fields:
         fields |= {
             "steps": 1,
@@ -336,7 +200,7 @@ def simulate_model(
     control_variate : bool
         Use :func:`control_variate_of`; without effect on means.
     seeds, seed, workers, progress, store, executor
-        As for :meth:`HasNetworks.simulate`.
+        As for :meth:`.SpikedRandomFeatures.simulate`.
 
     Returns
     -------
@@ -360,7 +224,7 @@ def simulate_model(
     name = "square" if loss is None else loss.name
     attributes = {**_attributes(model, ridge), "labels": _named(labels), "loss": name}
     # Equations for letters are for bulk rows of norm one.
-    kinds = model.classes if _has_letters(model) else ()
+    kinds = model.classes if has_letters(model) else ()
     scale = np.array([kind.bulk_variance**-0.5 for kind in kinds]) if kinds else np.ones(1)
     return network_dataset(
         found, {"alpha": alphas},
@@ -370,7 +234,7 @@ def simulate_model(
     )  # fmt: skip
 
 
-def _has_letters(
+def has_letters(
     model: SpikedRandomFeatures | VocabularyFeatures,
 ) -> TypeIs[VocabularyFeatures]:
     # Models know this module; it asks what they have instead of what they are.
@@ -378,7 +242,7 @@ def _has_letters(
 
 
 def _attributes(model: SpikedRandomFeatures | VocabularyFeatures, ridge: float) -> dict[str, Any]:
-    if _has_letters(model):
+    if has_letters(model):
         return {**letter_attributes(model), "ridge": ridge}
     return model_attributes(model, ridge)
 

@@ -286,7 +286,8 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
             try:
                 return typing.get_type_hints(cls, localns=known, include_extras=True)
             except NameError as error:
-                known[error.name] = getattr(import_module(__package__), error.name)
+                name = str(error.name)
+                known[name] = getattr(import_module(__package__), name)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

@@ -10,9 +10,10 @@ import giantstep as gs
 from giantstep.derivations.json_text import saved_model
 from giantstep.errors import GiantstepError, ParameterError
 
-SPIKE = {"spike_strength": 1.2, "bulk_variance": 1.1, "alignment": 0.9, "noise_variance": 0.1}
 STEP = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=3, noise_variance=0.1)
-FEATURES = gs.SpikedRandomFeatures.from_parameters("erf", "sin", **SPIKE)
+FEATURES = gs.SpikedRandomFeatures.from_parameters(
+    "erf", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9, noise_variance=0.1
+)
 LETTERS = gs.VocabularyFeatures("erf", "sin", [1, -0.5], [0.5, 0.5], step_size=2, alpha0=8)
 MODELS = {
     "features": FEATURES,

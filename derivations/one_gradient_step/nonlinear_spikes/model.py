@@ -51,7 +51,6 @@ from ..risk import (
     kernel_columns,
     model_parameters,
     proven_parameters,
-    risk_kernel,
 )
 from ..symbols import IDENTIFIERS, alpha, beta, linear
 from . import physics
@@ -372,14 +371,9 @@ class StepAtWidth(SavedModel, HasSensitivities):
     def kernel(self) -> Kernel:
         """Return the kernel of the form of powers, with the parameters of the model as defaults."""
         assert self.degrees is not None
-        result = _derivation(self.step.cache, tuple(self.degrees), self._normal)
-        return replace(
-            risk_kernel(self.step),
-            name=result.name,
-            title=result.title,
-            code=result.code,
-            domains={**result.domains, "width": "positive"},
-            labels=result.labels,
+        found = _derivation(self.step.cache, tuple(self.degrees), self._normal)
+        return replace(found, domains={**found.domains, "width": "positive"}).kernel(
+            self.step,
             make=partial(_lowered, tuple(self.degrees), self._normal),
             defaults=self._parameters(),
             exact_defaults=partial(_exact_defaults, self),

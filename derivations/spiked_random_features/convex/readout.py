@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import sympy as sp
 
-from ....deprecations import by_name, renamed
 from ....errors import ParameterError
 from ....numeric.arguments import positive_array, positive_number, whole_number
 from ....numeric.cache import FileCache
@@ -27,14 +26,12 @@ from ...json_text import SavedModel
 from ...kernels.arguments import Tie
 from ...kernels.kernel import Kernel
 from ...kernels.sweep import groups_of_rows, joined
-from ...penalties import PaperRidge, readout_penalty
 from ...sensitivities import Directions
 from ...teachers import refuse_directions
 from ..arguments import checked_width
 from ..differentiation import DifferencedOptimum
 from ..kernel import orthogonal
 from ..model import SpikedRandomFeatures
-from ..simulated import HasNetworks
 from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters
 from ..vocabulary.model import VocabularyFeatures
@@ -47,8 +44,6 @@ from .solution import ConvexSolution, solution_from
 from .solver import ReadoutSolver
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from ....numeric.networks.convex import Loss
     from ...expansions.expansion import Expansion
     from ..spectrum.spectrum import FeatureSpectrum
@@ -59,7 +54,7 @@ _SHOWN = ("test_error", "test_loss", "training_loss")
 
 
 @dataclass(frozen=True)
-class ConvexReadout(SavedModel, HasNetworks, DifferencedOptimum):
+class ConvexReadout(SavedModel, DifferencedOptimum[ConvexSolution]):
     r"""A readout that minimises any convex loss on spiked random features.
 
     The readout of f(x) = φ·w/√p minimises
@@ -118,6 +113,7 @@ class ConvexReadout(SavedModel, HasNetworks, DifferencedOptimum):
     """
 
     _model: ClassVar[str] = "convex_readout"
+    _rtol: ClassVar[float] = _RTOL
 
     features: SpikedRandomFeatures | VocabularyFeatures
     loss: str | sp.Expr | ConvexLoss = "square"
@@ -315,45 +311,19 @@ class ConvexReadout(SavedModel, HasNetworks, DifferencedOptimum):
             workers = whole_number("workers", workers)
         return self._solver.solve(alphas, ridge, rtol=rtol, workers=workers)
 
-    @by_name("alpha", "ridge")
-    def solve(
-        self,
-        *,
-        alpha: float,
-        ridge: float | PaperRidge,
-        digits: int | None = None,
-        certify: bool = False,
-        progress: bool = True,
-    ) -> ConvexSolution:
-        """Return the saddle point at one sample complexity and ridge penalty.
+    @property
+    def _aspect(self) -> float:
+        return self.features.beta
 
-        Parameters
-        ----------
-        alpha : float
-            Sample complexity n/d of the readout.
-        ridge : float
-            Ridge penalty λ > 0, or :func:`giantstep.paper_ridge`.
-        digits : int, optional
-            Refine to so many digits with mpmath.
-        certify : bool
-            Only the square loss has certificates: True is refused.
-        progress : bool
-            Show a progress bar if the digits take longer than a second.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is outside its range.
-        ConvergenceError
-            If no solution is found.
-        CertificationError
-            If a certificate is wanted.
-        """
+    def _certificate_wanted(self, certify: object) -> bool:
         refuse_certificate(
             certify, "convex readouts", "their proximal operators are roots inside of the integrals"
         )
-        alpha = positive_number("alpha", alpha)
-        ridge = readout_penalty(ridge, alpha, self.features.beta, exact=digits is not None)
+        return False
+
+    def _solved(
+        self, alpha: float, ridge: Any, digits: int | None, certify: bool, progress: bool
+    ) -> ConvexSolution:
         batch = self.solve_many([alpha], ridge)
         values: dict[str, Any] = {name: float(v[0]) for name, v in batch.values.items()}
         errors = {name: float(v[0]) for name, v in batch.errors.items()}
@@ -387,13 +357,6 @@ class ConvexReadout(SavedModel, HasNetworks, DifferencedOptimum):
     def _metric_results(self) -> tuple[str, ...]:
         names = [name for name, _ in self._metric_texts]
         return tuple(f"{kind}_{name}" for name in names for kind in ("test", "training"))
-
-    @renamed("curve(alpha=..., ridge=...)")
-    def learning_curve(self, alpha: object, ridge: float) -> xr.Dataset:
-        """Return :meth:`curve` over sample complexities as a dataset, as the last release did."""
-        alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
-        found = self.curve(alpha=np.atleast_1d(alphas), ridge=ridge, rtol=_RTOL).to_dataset()
-        return found.drop_vars(["ridge", "converged"]).assign_attrs(ridge=ridge)
 
     # ------------------------------------------------------------------ over parameters
 
@@ -492,32 +455,9 @@ class ConvexReadout(SavedModel, HasNetworks, DifferencedOptimum):
             arguments["loss"] = convex_loss(given["expression"], **given["parameters"])
         return cls(features, **arguments)
 
-    def expansion(
-        self,
-        name: str,
-        order: int = 2,
-        *,
-        alpha: float | None = None,
-        ridge: float | None = None,
-        digits: int = 30,
+    def _expanded(
+        self, name: str, order: int, alpha: float | None, ridge: float | None, digits: int
     ) -> Expansion:
-        """Return the solution of the square loss as a series in a small quantity.
-
-        Parameters
-        ----------
-        name, order, alpha, ridge, digits
-            As for the features' method of this name.
-
-        Returns
-        -------
-        Expansion
-
-        Raises
-        ------
-        ParameterError
-            If the loss is another one, labels are ±1 by their channel, or an argument is outside
-            its range.
-        """
         if self.convex_loss.name != "square" or self.channel.is_binary:
             raise ParameterError(
                 f"expansion({name!r}) does not combine with loss={str(self.convex_loss)!r} and "
