@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..errors import ConvergenceError
 from ..runtime import quadrature
 from ..runtime.product_grids import ProductGrid, Steep
+from ..runtime.rules import Rule
 from .kernel_code import LoadedKernel
 
 # Nodes of the line, and of all inner rules at them: two gigabytes an array at the most.
@@ -209,7 +210,7 @@ class KernelArrays:
             self._step / 2**level, self._kernel.code.even, reaches[0]
         )
         x, w, _ = trapezoidal[0]
-        levels = self._stacks([(x, w)], shift)
+        levels = self._stacks([Rule(x, w)], shift)
         fine = levels[0]
         for (_, w, stride), reach in zip(trapezoidal[1:], reaches[1:], strict=True):
             coarser = np.ascontiguousarray(fine[:, ::stride])
@@ -248,7 +249,7 @@ class KernelArrays:
         assert self._kernel.tables is not None
         return converged_tables(self._kernel.tables, self._values, x)
 
-    def _stacks(self, rules: Sequence[tuple[Array, Array]], shift: float) -> list[Array]:
+    def _stacks(self, rules: Sequence[Rule], shift: float) -> list[Array]:
         """Return weight, node and tables of rules, all of which are tabulated at once."""
         x, w = (np.concatenate(parts) for parts in zip(*rules, strict=True))
         tables = self._tables(shift * x)
@@ -292,14 +293,14 @@ def _tables_at(
 ) -> dict[str, Array]:
     """Tabulate with inner rules of one level, as many nodes at a time as memory is meant for."""
 
-    def rules(nodes: Array) -> dict[str, tuple[Array, Array]]:
+    def rules(nodes: Array) -> dict[str, Rule]:
         return {
             slot: quadrature.inner_rule(kind, argument, level)
             for slot, (kind, argument) in module.inner_rules(nodes, *values).items()
         }
 
     # Rules have as many nodes at every node of the line.
-    inner = max((rule[0].shape[1] for rule in rules(x[:1]).values()), default=1)
+    inner = max((rule.nodes.shape[1] for rule in rules(x[:1]).values()), default=1)
     _require_room(len(x) * inner)
     length = max(1, _AT_ONCE // inner)
     parts = [x[start : start + length] for start in range(0, len(x), length)]

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import sympy as sp
 
+from ...runtime.rules import REACH
 from ..printing.language import Function, Kind, Parameter
 from ..printing.printers import MpmathPrinter, ScalarPrinter, SourcePrinter, helper_definitions
 from ..printing.spellings import MpmathLanguage, NumbaLanguage, PythonLanguage, argument_names
@@ -38,7 +39,6 @@ RESERVED = frozenset(
 )
 # And those that are made from the names of a program.
 _PREFIXES = ("start_", "near_", "step_", "saved_", *(f"{level}_" for level in LEVELS))
-REACH = 10.5
 
 
 def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Function, ...]:

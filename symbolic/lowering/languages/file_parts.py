@@ -375,7 +375,18 @@ def line_tables(values, level, shift=1.0):
 
 
 _PANEL_RULE = (
-    "LEGENDRE_NODES", "LEGENDRE_WEIGHTS", "PANEL_ORDER", "_PANEL_RULE", "panel_rule",
+    ("rules", ("LEGENDRE_NODES", "LEGENDRE_WEIGHTS", "PANEL_ORDER", "Rule")),
+    ("quadrature", ("_PANEL_RULE", "panel_rule")),
+)
+# Of the rules those in floats: on a line, and what a grid needs besides.
+_RULES = (
+    "REACH", "FARTHEST_REACH", "LONGER_REACH", "PANEL", "EXPONENT", "GOLDEN",
+    "LEGENDRE_NODES", "LEGENDRE_WEIGHTS", "PANEL_ORDER", "Rule", "trapezoidal_step",
+    "refined_step", "inner_reach",
+)  # fmt: skip
+_GRID_RULES = (
+    "NESTED_REACH", "GRID_REACH", "GRID_REFINEMENT", "LONGER_GRID_REACH", "GRID_STEP", "GRID_INNER_STEP",
+    "GRID_PANEL", "NEGLIGIBLE_ON_GRID", "grid_end", "grid_coarseness", "farther",
 )  # fmt: skip
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
@@ -624,7 +635,7 @@ class PythonFile:
         parts = [array_driver(self.program, line=self.line, grid=self.grid), GIVEN, text]
         parts += [*([] if self.grid else [_REACH]), _CONVERGED] if self.line else [_NO_LINE]
         if self.program.has_panels and not self.line:
-            parts.append(runtime_text("quadrature", _PANEL_RULE))
+            parts += [runtime_text(*names) for names in _PANEL_RULE]
         return [width_text(self.lowered, self.fixed), *parts]
 
     def rules(self) -> list[str]:
@@ -639,12 +650,14 @@ class PythonFile:
             product=self.lowered.product,
         )
         # Without imports and helpers.
-        parts = [runtime_text("quadrature"), text[text.index("def inner_rules(") :]]
+        parts = [runtime_text("rules", _RULES), runtime_text("quadrature")]
+        parts += [text[text.index("def inner_rules(") :]]
         if self.grid:
             made = ["outer_scale", "breaks", "product_scales", "product_tables"]
             made += [*(f"product_breaks_{s}" for s in self.program.inner_nodes), "NESTED"]
             entries = "".join(f"    {name}={name},\n" for name in made)
             parts += [
+                runtime_text("rules", _GRID_RULES),
                 runtime_text("product_grids", without=("Array", "Tabulate", "Steep")),
                 f"GRID_FUNCTIONS = SimpleNamespace(\n{entries})",
                 _GRID_TABLES,
@@ -712,10 +725,11 @@ class PythonFile:
                 "import numpy as np\n", "import numpy as np\nimport scipy.special\n"
             )
         if self.grid:
-            # The type annotations of the copied text stay text.
             imports = imports.replace(
                 "import math\n", "import math\nfrom types import SimpleNamespace\n", 1
             )
+        if "class Rule" in body:
+            # The type annotations of the copied text stay text.
             imports = f"from __future__ import annotations\n\n{imports}"
         return f"{docstring(lines)}\n{imports}\n\n{body}\n"
 

@@ -348,7 +348,7 @@ def line_tables(values, level, shift=1.0):
 '''
 
 TABLES = '''
-def reference(refinement, panel=1.5, reach=REACH):
+def reference(refinement, panel=PANEL, reach=REACH):
     """Return the composite rule on [0, 1] of which each piece between kinks takes an image."""
     node, weight = panel_rule(max(1, math.ceil(2 * reach / panel * 2.0**refinement)))
     return {"cut_node": node, "cut_weight": weight}
@@ -431,14 +431,14 @@ GRID = '''
 def line_rules(values, level):
     """Return the finest rule on the grid, as arrays without parameters, in a list."""
     grid = product_grid(values)
-    reach = min(grid.reach * LONGER_REACH**level, max(grid.reach, FARTHEST_REACH))
-    scale = REFINEMENT**-level
+    reach, scale = grid_end(grid.reach, level, 0), grid_coarseness(level, 0)
     if breaks(jnp.zeros(1), *values):
-        length = PANEL_LENGTH * scale * float(outer_scale(jnp.zeros(1), *values))
+        length = GRID_PANEL * scale * float(outer_scale(jnp.zeros(1), *values))
         outer = {**unit_rule(length, reach), "outer_reach": np.float64(reach)}
     else:
-        x, w = even_rule(STEP * scale * float(outer_scale(jnp.zeros(1), *values)), reach)
-        x, w = halved(x, w) if EVEN else (x, w)
+        step = GRID_STEP * scale * float(outer_scale(jnp.zeros(1), *values))
+        rule = equidistant_rule(step, math.floor(reach / step))
+        x, w = halved(rule) if EVEN else rule
         outer = {"outer_node": x, "outer_weight": w}
     x = np.asarray(outer_nodes(values, outer)[0])
     _, inner_level = converged_tables(values, x)
@@ -447,9 +447,10 @@ def line_rules(values, level):
     for slot, width in zip(INNER_NODES, product_scales(jnp.zeros(1), *values), strict=True):
         width = float(width) * scale
         if cuts_of(slot, points, values).shape[1]:
-            rule = unit_rule(PANEL_LENGTH * width, reach)
+            rule = unit_rule(GRID_PANEL * width, reach)
         else:
-            node, weight = even_rule(INNER_STEP * width, reach)
+            step = GRID_INNER_STEP * width
+            node, weight = equidistant_rule(step, math.floor(reach / step))
             rule = {"node": node, "weight": weight}
         new = np.asarray(next_nodes(slot, points, values, rule, reach)[0])
         left = reach**2 - squares(points, NESTED)

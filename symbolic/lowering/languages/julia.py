@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from string import Template
 from typing import TYPE_CHECKING
 
+from ....runtime.rules import REACH
 from ...printing.printers import JuliaPrinter
 from ...printing.spellings import JuliaLanguage
 from ..documentation import about
-from ..driver import LEVELS, REACH, BakedTables
+from ..driver import LEVELS, BakedTables
 from ..scalar_grids import MOST_FIRST_POINTS, MOST_POINTS
 from ..scalar_tables import PANEL_ORDER, gauss_rule
 from .kernel_parts import KernelParts

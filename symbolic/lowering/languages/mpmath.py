@@ -37,7 +37,7 @@ IMPORTS = """from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from types import SimpleNamespace
@@ -212,8 +212,10 @@ solve_point({{{point}}}{data}, digits=50) returns {{output: (value, estimated er
 as numbers of an mpmath context of their own; see its docstring."""
 
 # After those of which they use something.
-_RUNTIME = (
-    "precise_rules", "precise_averages", "precise_lines", "precision",
+_RUNTIME = ("precise_averages", "precise_lines", "precision")
+_RULES = (
+    "EXPONENT", "GOLDEN", "GRID_PANEL", "Rule", "trapezoidal_step", "refined_step", "equidistant",
+    "composite", "legendre", "legendre_order", "folded",
 )  # fmt: skip
 
 
@@ -241,7 +243,7 @@ def files(
         _closure("solver", "the solver", f"{solver_functions(program, 'mpmath')}\n\nreturn solve"),
         _closure("starts", "first values", _start_source(program)),
         *(_table_parts(lowered) if program.tables else []),
-        runtime_text("quadrature", ("_EXPONENT", "_GOLDEN", "trapezoidal_step", "refined_step")),
+        runtime_text("rules", _RULES),
         *map(runtime_text, _RUNTIME),
         _kernel(lowered),
         LINE if program.tables else NO_LINE,

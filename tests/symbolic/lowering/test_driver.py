@@ -104,12 +104,12 @@ def test_coarser_rules_have_half_the_panels_and_end_sooner(driver):
 
 
 def test_rules_whose_integrands_do_not_move_end_where_the_tables_say():
-    fixed = defined(refinement.end_function("line_end", nested=False), PythonLanguage())
+    fixed = defined(refinement.rule_function("fixed_end", "line_end"), PythonLanguage())
     assert {fixed(12.0, level, back) for level in range(9) for back in range(3)} == {12.0}
 
 
 def test_a_grid_halves_distances_every_second_level():
-    size = defined(refinement.coarseness_function(grid=True), PythonLanguage())
+    size = defined(refinement.rule_function("grid_coarseness", "rule_coarseness"), PythonLanguage())
     assert size(4, 0) == pytest.approx(0.25, rel=1e-15)
     assert size(1, 1) == pytest.approx(math.sqrt(2), rel=1e-15)
     wanted = defined(refinement.wanted_function(grid=True), PythonLanguage())
