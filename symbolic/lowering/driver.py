@@ -7,8 +7,9 @@ of the integrands ask for, then one more as long as the error is above the toler
 
 All of it is written here, in the language-neutral text, for every target: the solver in
 :mod:`giantstep.numeric` and the files in Python decide for arrays of rows (`array_driver`), files
-in C and Julia row by row (`solve_row`). The mpmath target has a driver of another kind: from digits
-it knows how many nodes suffice, and rounding is bought off with digits of the working precision.
+in C, in Julia and in mpmath row by row (`solve_row`). What a level is differs with the numbers: in
+floats three rules, in mpmath one, whose nodes follow from the digits and whose error is known from
+the level before (:mod:`giantstep.runtime.precision`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ...runtime.rules import (
 )
 from ..printing.language import Function, Kind, Parameter
 from ..printing.runtime_text import runtime_function
-from ..printing.spellings import ArrayLanguage, PythonLanguage
+from ..printing.spellings import ArrayLanguage, MpmathLanguage, PythonLanguage
 from .program import Program
 from .rows import LEVELS
 
@@ -42,9 +43,6 @@ and a few more nodes cost less than a second attempt."""
 FINEST_LEVEL = 10
 """The finest level that a narrow integrand asks for."""
 LAST_LEVEL = FINEST_LEVEL + MOST_REFINEMENTS
-# Above this an estimate that stops falling says that the rules do not resolve the integrand yet,
-# below it that rounding is left.
-_RESOLVED = 1e-9
 
 
 def _numbers(reals: str, wholes: str = "") -> tuple[Parameter, ...]:
@@ -82,10 +80,10 @@ return error - rounding * size <= max(rtol, rounding) * size
 BETTER = Function(
     name="rule_better",
     parameters=_numbers("before after rounding", "level"),
-    body=f"""
+    body="""
 # Where a refinement brings nothing, rounding is all that is left; unless the estimate is
 # large still: then the finer rule is trusted more, even if its estimate has grown.
-unresolved = before > {_RESOLVED} and before > rounding and isfinite(after)
+unresolved = before > resolved and before > rounding and isfinite(after)
 # Twice without a solution: a finer rule will not find one.
 hopeful = level < 1 or isfinite(before) or isfinite(after)
 return (2.0 * after <= before or unresolved) and hopeful
@@ -295,6 +293,16 @@ return 0
 Returns 0, what went wrong with the first rules, or -1 if no rule resolves what is integrated.""",
         calls=(*calls, _MAKE_LEVEL, _SOLVE_LEVEL),
     )
+
+
+def precise_driver() -> str:
+    """Return ``solve_row`` on the numbers of an mpmath context ``ctx``, for one output.
+
+    It is the largest of all relative errors that is looked at there; ``make_level`` and
+    ``solve_level`` are those of :mod:`giantstep.runtime.precision`.
+    """
+    row = solve_row(1, refines=True, step="", width="", calls=DECISIONS)
+    return "\n\n".join(MpmathLanguage().source(f) for f in (*DECISIONS, row))
 
 
 # -- arrays of rows

@@ -34,7 +34,7 @@ RESERVED = frozenset(
     reach piece left width mass density_scale starts stop first_point last_point largest
     share inverse unused_inverse held probe moved rounding shift responds
     solve solve_rows solve_batch solve_dense invert solve_point solve_many array attempt real
-    inf nan tolerance stalled unit abs min max exp log sqrt isfinite len range float
+    inf nan tolerance stalled resolved unit abs min max exp log sqrt isfinite len range float
     """.split()
 )
 # And those that are made from the names of a program.

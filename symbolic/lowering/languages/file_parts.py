@@ -385,8 +385,8 @@ _RULES = (
     "refined_step", "inner_reach",
 )  # fmt: skip
 _GRID_RULES = (
-    "NESTED_REACH", "GRID_REACH", "GRID_REFINEMENT", "LONGER_GRID_REACH", "GRID_STEP", "GRID_INNER_STEP",
-    "GRID_PANEL", "NEGLIGIBLE_ON_GRID", "grid_end", "grid_coarseness", "farther",
+    "NESTED_REACH", "GRID_REACH", "GRID_REFINEMENT", "LONGER_GRID_REACH", "GRID_STEP",
+    "GRID_INNER_STEP", "GRID_PANEL", "NEGLIGIBLE_ON_GRID", "grid_end", "grid_coarseness", "farther",
 )  # fmt: skip
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
