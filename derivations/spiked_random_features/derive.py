@@ -304,7 +304,6 @@ def derive(
             identifiers=IDENTIFIERS,
             parameters=TABLE_PARAMETERS,
         ),
-        driver_source=precise_driver(),
         solver_source=solver_source(model.program),
         plain_source=solver_source(model.program, "python"),
         parameters=tuple(str(p) for p in model.program.parameters),

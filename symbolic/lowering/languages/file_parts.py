@@ -60,7 +60,7 @@ def given_data(data):
 """What all files for Python say of their arguments."""
 
 _DRIVER = '''
-def solve_point(parameters, data=None, rtol=1e-10):
+def solve_point(parameters, data=None, rtol=1e-11):
     """Solve at one set of parameters; return {output: (value, estimated error)}.
 
     Parameters
@@ -82,10 +82,15 @@ def solve_point(parameters, data=None, rtol=1e-10):
     """
     parameters = given_parameters(parameters)
     row = [[parameters[name] for name in PARAMETERS]]
-    values, errors, info = solve_many(row, data, rtol)
+    values, errors, info, unseen = solve_all(row, data, rtol)
     if info[0, 0] < 0:
         point = ", ".join(f"{name} = {float(parameters[name])!r}" for name in PARAMETERS)
         at = f" at {point}" if point else ""
+        if unseen[0]:
+            raise RuntimeError(
+                f"no result{at}: an integrand varies on a scale that no quadrature rule here "
+                "resolves"
+            )
         raise RuntimeError(
             f"no solution{at}: residual {info[0, 1]:.1e} after "
             f"{int(-info[0, 0])} iterations"
@@ -95,7 +100,7 @@ def solve_point(parameters, data=None, rtol=1e-10):
     }
 
 
-def solve_many(parameters, data=None, rtol=1e-10{keyword}):
+def solve_many(parameters, data=None, rtol=1e-11{keyword}):
     """Solve at many sets of parameters.
 
     Parameters
@@ -114,6 +119,11 @@ def solve_many(parameters, data=None, rtol=1e-10{keyword}):
         Iterations, negative where no solution was found; relative residual of the equations; the
         part of the first output's error that is rounding, relative to that output.
     """
+    return solve_all(parameters, data, rtol{argument})[:3]
+
+
+def solve_all(parameters, data, rtol{keyword}):
+    """Return what `solve_many` does, and where no rule resolves an integrand."""
     rows = parameter_rows(parameters)
     columns = data_columns(data)
     if not rtol >= 0:
@@ -129,19 +139,19 @@ def solve_many(parameters, data=None, rtol=1e-10{keyword}):
             # These rows stay without a solution.
             continue
         refine_group(rows, np.flatnonzero(members == k), levels, rtol, found{argument})
-    values, errors, info = found
-    return values[:, KEPT], errors[:, KEPT], info
+    values, errors, info, unseen = found
+    return values[:, KEPT], errors[:, KEPT], info, unseen
 
 
 def unsolved(n):
-    """Return values, errors and info of rows without a solution."""
+    """Return values, errors and info of rows without a solution, and that all is seen there."""
     values, errors = np.full((n, N_OUTPUTS), np.nan), np.full((n, N_OUTPUTS), np.inf)
-    return values, errors, np.tile([-1.0, np.inf, np.inf], (n, 1))
+    return values, errors, np.tile([-1.0, np.inf, np.inf], (n, 1)), np.zeros(n, dtype=bool)
 
 
 def refine_group(rows, members, levels, rtol, found{argument}):
     """Solve some rows, which share tables, and write what is found; return their levels."""
-    values, errors, info = found
+    values, errors, info, not_seen = found
 
     def solve(part, level):
         try:
@@ -155,9 +165,12 @@ def refine_group(rows, members, levels, rtol, found{argument}):
             width = width_at(rows[part], values[part])
             return rule_wanted(levels.step, width, info[part, 0])
 
-    reached, unseen = refine(members, *found, solve, wanted_levels, levels.finest, rtol)
+    reached, unseen = refine(
+        members, values, errors, info, solve, wanted_levels, levels.finest, rtol
+    )
 {rounding}    # Nothing is known where the rules are too coarse to see an integrand.
     unseen = members[unseen]
+    not_seen[unseen] = True
     values[unseen], errors[unseen] = np.nan, np.inf
     info[unseen, 0] = -np.maximum(np.abs(info[unseen, 0]), 1)
     return reached

@@ -246,7 +246,7 @@ def solve_rows(rows, rules):
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def quadrature(parameters, data=None, rtol=1e-10):
+def quadrature(parameters, data=None, rtol=1e-11):
     """Return nodes that suffice at a set of parameters, for `solution`.
 
     Parameters
