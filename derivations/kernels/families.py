@@ -326,7 +326,8 @@ class OpenKernel:
                 "eliminated"
             )
         if self.open.is_map:
-            without = "" if self.variables[0] else " (they come without a free energy)"
+            known = self.open.free_energy is not None
+            without = "" if known else " (they come without a free energy)"
             return f"stable: under iteration of the equations{without}"
         return "stability unknown: no free energy, and the equations are no map x = F(x)"
 
