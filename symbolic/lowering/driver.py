@@ -27,7 +27,6 @@ from ...runtime.rules import (
     NEGLIGIBLE_ON_GRID,
     PANEL,
     REACH,
-    REACH_NODES,
 )
 from ..printing.language import Function, Kind, Parameter
 from ..printing.runtime_text import runtime_function
@@ -423,11 +422,12 @@ def array_driver(program: Program, *, line: bool, grid: bool) -> str:
     if line or program.has_panels:
         constants.append(f"FIRST_REACH = {REACH!r}")
     if line:
-        constants += [f"REACH_NODES = {REACH_NODES}", _SHAKEN]
+        constants.append(_SHAKEN)
     parts: Sequence[str] = [
         "\n".join(constants),
         *(arrays.source(f) for f in (*DECISIONS, wanted)),
-        *(plain.source(f) for f in geometric),
+        # How tables grow is text of the rules themselves.
+        *(plain.source(f) for f in geometric if f.name != "rule_suffices"),
         _REFINE,
         *([_TABLE_ROUNDING] if line else []),
     ]

@@ -24,6 +24,7 @@ from .quadrature import (
     halved,
     legendre_panels,
     normal_density,
+    sufficient_reach,
 )
 from .rules import (
     GRID_INNER_STEP,
@@ -33,9 +34,7 @@ from .rules import (
     GRID_STEP,
     LONGER_GRID_REACH,
     NEGLIGIBLE_ON_GRID,
-    REACH_NODES,
     Rule,
-    farther,
     grid_coarseness,
     grid_end,
 )
@@ -398,15 +397,14 @@ class ProductGrid:
         """Return the radius beyond which tables times the density are negligible."""
         variables = 1 + len(self._inner)
         directions = [*np.eye(variables), np.ones(variables) / math.sqrt(variables)]
-        reach, longer = 0.0, GRID_REACH
-        while longer != reach:
-            reach = longer
-            x = np.linspace(-reach, reach, REACH_NODES)
+
+        def tables(x: Array) -> Array:
             points = [np.concatenate([d[k] * x for d in directions]) for k in range(variables)]
-            sizes = [size for table in self._tables(points).values() for size in table.tolist()]
-            count = len(sizes) // REACH_NODES
-            longer = farther(reach, sizes, count, NEGLIGIBLE_ON_GRID)
-        return reach
+            found = [np.reshape(y, (-1, len(x))) for y in self._tables(points).values()]
+            return np.concatenate(found)
+
+        found: float = sufficient_reach(GRID_REACH, tables, NEGLIGIBLE_ON_GRID)
+        return found
 
     def _require_room(self, reach: float) -> float:
         """Return about how many nodes the finest rule of the first level has.

@@ -18,10 +18,13 @@ from ..errors import ConvergenceError
 from .rules import (
     LEGENDRE_NODES,
     LEGENDRE_WEIGHTS,
+    NEGLIGIBLE,
     PANEL,
     PANEL_ORDER,
     REACH,
+    REACH_NODES,
     Rule,
+    farther,
     inner_reach,
     refined_step,
     trapezoidal_step,
@@ -188,6 +191,58 @@ def outer_rules(step, even, reach=REACH):
     if even:
         w[1:] *= 2
     return [(x[::stride], stride * w[::stride], stride) for stride in (1, 2, 4)]
+
+
+def line_rules(breaks, step, even, level, ends):
+    """Return three rules of a level on the line, each half as fine as the one before.
+
+    Parameters
+    ----------
+    breaks : sequence of float
+        Kinks or jumps; with them rules have panels, coarser ones fewer.
+    step : float
+        Of the trapezoidal rule of this level, where there are none.
+    even : bool
+        Nodes x >= 0 suffice for it.
+    level : int
+    ends : sequence of float
+        Where the rules end.
+
+    Returns
+    -------
+    x : array
+        All nodes.
+    rules : list of (places, w)
+        Where the nodes of each rule are among these, and their weights.
+    """
+    if len(breaks):
+        rules = [line_rule(breaks, level - back, end) for back, end in enumerate(ends)]
+        x = np.concatenate([rule.nodes for rule in rules])
+        last = np.cumsum([len(rule.nodes) for rule in rules])
+        return x, [
+            (np.arange(stop - len(w), stop), w)
+            for (_, w), stop in zip(rules, last.tolist(), strict=True)
+        ]
+    found = []
+    fine, *coarser = outer_rules(step, even, ends[0])
+    for (x, w, stride), end in zip((fine, *coarser), ends, strict=True):
+        kept = np.flatnonzero((np.abs(x) <= end) | (end == ends[0]))
+        found.append((stride * kept, w[kept]))
+    return fine[0], found
+
+
+def sufficient_reach(first, tables, negligible=NEGLIGIBLE):
+    """Return how far from zero rules have to go: tables that grow need more than `first`.
+
+    `tables` returns an array (k, n) of all tables at n nodes of the line. Rules whose integrands do
+    not move share their reach, so that their differences do not show what lies beyond.
+    """
+    reach, longer = 0.0, first
+    while longer != reach:
+        reach = longer
+        found = tables(np.linspace(-reach, reach, REACH_NODES))
+        longer = farther(reach, found.ravel().tolist(), len(found), negligible)
+    return reach
 
 
 def settled_tables(tabulate):

@@ -325,13 +325,11 @@ def first_step(values):
 
 def outer_reach(values):
     """Return how far from zero the outer rule has to go: tables that grow need more."""
-    reach, longer = 0.0, FIRST_REACH
-    while longer != reach:
-        reach = longer
-        found, _ = converged_tables(values, np.linspace(-reach, reach, REACH_NODES))
-        flat = [float(x) for name in TABLES for x in found[name]]
-        longer = rule_suffices(reach, flat, len(TABLES))
-    return reach
+    def table_columns(x):
+        found, _ = converged_tables(values, x)
+        return np.array([found[name] for name in TABLES]).reshape(-1, len(x))
+
+    return sufficient_reach(FIRST_REACH, table_columns)
 '''
 
 _CONVERGED = '''
@@ -395,11 +393,11 @@ _PANEL_RULE = (
 _RULES = (
     "REACH", "FARTHEST_REACH", "LONGER_REACH", "PANEL", "EXPONENT", "GOLDEN",
     "LEGENDRE_NODES", "LEGENDRE_WEIGHTS", "PANEL_ORDER", "Rule", "trapezoidal_step",
-    "refined_step", "inner_reach",
+    "refined_step", "inner_reach", "REACH_NODES", "NEGLIGIBLE", "farther",
 )  # fmt: skip
 _GRID_RULES = (
     "NESTED_REACH", "GRID_REACH", "GRID_REFINEMENT", "LONGER_GRID_REACH", "GRID_STEP",
-    "GRID_INNER_STEP", "GRID_PANEL", "NEGLIGIBLE_ON_GRID", "grid_end", "grid_coarseness", "farther",
+    "GRID_INNER_STEP", "GRID_PANEL", "NEGLIGIBLE_ON_GRID", "grid_end", "grid_coarseness",
 )  # fmt: skip
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
@@ -418,25 +416,15 @@ def line_tables(values, level, shift=1.0):
     first = outer_reach(values)
     ends = [line_end(first, level, back) for back in range(3)]
     kinks = breaks(np.zeros(1), *values)
-    if kinks:
-        found = []
-        for back, end in enumerate(ends):
-            x, w = line_rule(kinks, level - back, end)
-            found.append({"weight": w, NODE: x, **converged_tables(values, shift * x)[0]})
-        return found
     step = first_step(values) * rule_coarseness(level, 0)
-    if not ends[0] / step < 1_000_000:
+    if not kinks and not ends[0] / step < 1_000_000:
         raise ConvergenceError
-    rules = outer_rules(step, EVEN, ends[0])
-    x = rules[0][0]
+    x, rules = line_rules(kinks, step, EVEN, level, ends)
     columns = {NODE: x, **converged_tables(values, shift * x)[0]}
-    found = []
-    for (x, w, stride), end in zip(rules, ends, strict=True):
-        inner = (abs(x) <= end) | (end == ends[0])
-        found.append(
-            {"weight": w[inner], **{name: c[::stride][inner] for name, c in columns.items()}}
-        )
-    return found
+    return [
+        {"weight": w, **{name: column[places] for name, column in columns.items()}}
+        for places, w in rules
+    ]
 '''
 
 # What both targets that tabulate with arrays say.

@@ -270,7 +270,7 @@ def quadrature(parameters, data=None, rtol=1e-11):
     table_values = [row[0, PARAMETERS.index(name)] for name in TABLE_PARAMETERS]
     levels = Levels(table_values, columns)
     (best,) = refine_group(row, np.arange(1), levels, rtol, unsolved(1))
-    rules = line_rules(levels.values, best)[0]
+    rules = rules_of_line(levels.values, best)[0]
     return {**rules, **(panel_rules(best)[0] if PANELS else {}), **columns}
 
 
@@ -306,7 +306,7 @@ def solution_compiled(row, rules):
 '''
 
 LINE = '''
-def line_rules(values, level):
+def rules_of_line(values, level):
     """Return three rules, each half as fine as the one before, as arrays without parameters."""
     first = outer_reach(values)
     reaches = [line_end(first, level, back) for back in range(3)]
@@ -319,10 +319,8 @@ def line_rules(values, level):
         step = first_step(values) * rule_coarseness(level, 0)
         if not reaches[0] / step < 1_000_000:
             raise ConvergenceError
-        found = []
-        for (x, w, stride), end in zip(outer_rules(step, EVEN, reaches[0]), reaches, strict=True):
-            inner = (abs(x) <= end) | (end == reaches[0])
-            found.append({"outer_node": x[inner], "outer_weight": w[inner]})
+        x, rules = line_rules((), step, EVEN, level, reaches)
+        found = [{"outer_node": x[places], "outer_weight": w} for places, w in rules]
     x = np.asarray(outer_nodes(values, found[0])[0])
     _, inner_level = converged_tables(values, x)
     inner = inner_rules_at(values, x, inner_level)
@@ -341,7 +339,7 @@ def line_arrays(values, rules):
 def line_tables(values, level, shift=1.0):
     """Return the arrays of three rules; tables are evaluated at `shift` times the nodes."""
     found = []
-    for rules in line_rules(values, level):
+    for rules in rules_of_line(values, level):
         x, w = (np.asarray(a) for a in outer_nodes(values, rules))
         found.append({"weight": w, NODE: x, **tables_on(values, shift * x, rules["inner"])})
     return found
@@ -416,7 +414,7 @@ def tables_compiled(values, x, inner):
 '''
 
 GIVEN_ARRAYS = '''
-def line_rules(values, level):
+def rules_of_line(values, level):
     """Return the arrays of three rules, which depend on no parameter."""
     return line_tables(values, level)
 
@@ -428,7 +426,7 @@ def line_arrays(values, rules):
 
 
 GRID = '''
-def line_rules(values, level):
+def rules_of_line(values, level):
     """Return the finest rule on the grid, as arrays without parameters, in a list."""
     grid = product_grid(values)
     reach, scale = grid_end(grid.reach, level, 0), grid_coarseness(level, 0)
