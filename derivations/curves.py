@@ -7,10 +7,8 @@ blocks in threads or an executor, files, resumption.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -26,7 +24,14 @@ from ..pages import Block, Page, Table, latex_text
 from ..result import latex_number
 from .curve_figure import plot_curve
 from .kernels.arguments import Points, column, known_names
-from .kernels.sweep import Execution, Variables, groups_of_rows, joined, run_sweep
+from .kernels.sweep import (
+    Execution,
+    Variables,
+    groups_of_rows,
+    joined,
+    run_sweep,
+    with_execution,
+)
 from .outputs import ClosedForms, Outputs
 from .penalties import PAPER_RIDGE, PaperRidge
 
@@ -239,17 +244,12 @@ class HasCurves(ABC):
         """Return outputs as rational functions of symbols with signs, where they are that."""
         return None
 
+    @with_execution
     def curve(
         self,
         *,
         product: bool = True,
-        failures: str = "raise",
         rtol: float = 1e-11,
-        workers: int | None = None,
-        executor: Executor | None = None,
-        progress: bool = True,
-        out: str | os.PathLike[str] | None = None,
-        store: str | os.PathLike[str] | None = None,
         **parameters: Any,
     ) -> Curve:
         """Return the answers over any parameters: arrays are axes, alone or as a grid.
@@ -291,6 +291,7 @@ class HasCurves(ABC):
         ConvergenceError
             If a point has no solution; what was computed is its `state`, unless it went to a file.
         """
+        execution, parameters = Execution.of(parameters)
         domains = dict(self._axes())
         if isinstance(ridge := parameters.get("ridge"), PaperRidge):
             domains[PAPER_RIDGE] = domains["ridge"]
@@ -309,7 +310,6 @@ class HasCurves(ABC):
                 f"{missing[0]} must be given, a number or an array; other parameters are "
                 f"{', '.join(name for name in domains if name not in self._asked)}"
             )
-        execution = Execution(failures, workers, executor, progress, out, store)
         columns = {name: column(name, value, domains[name]) for name, value in parameters.items()}
         own = {
             name: as_given(value)
@@ -319,7 +319,7 @@ class HasCurves(ABC):
         model = self.at(**own) if own else self
         columns = {name: value for name, value in columns.items() if name not in own}
         points = Points.of(tuple(columns), columns, bool(product), {})
-        if len(points) > _MOST_POINTS and out is None:
+        if len(points) > _MOST_POINTS and execution.out is None:
             raise ParameterError(
                 f"the product of {', '.join(points.axes)} has {len(points):.2g} points; at most "
                 f"{_MOST_POINTS:.0e} are kept in memory: give shorter arrays, or a file with out="
@@ -342,7 +342,7 @@ class HasCurves(ABC):
             execution=execution,
             refuse=work.refusal,
         )
-        return model._curve(result if out else model._arranged(result))
+        return model._curve(result if execution.out else model._arranged(result))
 
 
 PARAMETERS = {

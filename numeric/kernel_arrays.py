@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..errors import ConvergenceError
 from ..runtime import quadrature
 from ..runtime.product_grids import ProductGrid, Steep
+from ..runtime.rules import Rule
 from .kernel_code import LoadedKernel
 
 # Nodes of the line, and of all inner rules at them: two gigabytes an array at the most.
@@ -194,30 +195,18 @@ class KernelArrays:
         """Return [fine, medium, coarse]: arrays of weight, node and tables at shift * node."""
         if self._grid is not None:
             return self._grid.lines(level, shift)
+        plain = self._kernel.plain
         if self._reach is None:
-            self._reach = self._sufficient_reach()
+            self._reach = quadrature.sufficient_reach(plain.FIRST_REACH, self._columns)
         reaches = self._ends("line_end", self._reach, level)
-        if self._breaks:
-            # A table with a kink of its own: composite Gauss-Legendre, coarser by fewer panels.
-            rules = (
-                quadrature.line_rule(self._breaks, level - back, reach)
-                for back, reach in enumerate(reaches)
-            )
-            return self._stacks(list(rules), shift)
-        _require_room(2 * reaches[0] * 2**level / self._step)
-        trapezoidal = quadrature.outer_rules(
-            self._step / 2**level, self._kernel.code.even, reaches[0]
-        )
-        x, w, _ = trapezoidal[0]
-        levels = self._stacks([(x, w)], shift)
-        fine = levels[0]
-        for (_, w, stride), reach in zip(trapezoidal[1:], reaches[1:], strict=True):
-            coarser = np.ascontiguousarray(fine[:, ::stride])
-            coarser[0] = w
-            if self._kernel.code.moving:
-                coarser = np.ascontiguousarray(coarser[:, np.abs(coarser[1]) <= reach])
-            levels.append(coarser)
-        return levels
+        step = self._step * plain.rule_coarseness(level, 0)
+        if not self._breaks:
+            _require_room(2 * reaches[0] / step)
+        x, rules = quadrature.line_rules(
+            self._breaks, step, self._kernel.code.even, level, reaches
+        )  # fmt: skip
+        columns = np.stack([x, *self._columns(shift * x)])
+        return [np.ascontiguousarray([w, *columns[:, places]]) for places, w in rules]
 
     def _ends(self, rule: str, reach: float, level: int) -> list[float]:
         """Return where the three rules of a level end."""
@@ -228,33 +217,15 @@ class KernelArrays:
         rules = [quadrature.panel_rule(count) for count in counts]
         return [np.ascontiguousarray(np.stack([w, x])) for x, w in rules]
 
-    def _sufficient_reach(self) -> float:
-        """Return how far from zero the outer rule has to go: tables that grow need more.
-
-        Where integrands do not move the three rules share their reach, so that their differences
-        do not show what lies beyond.
-        """
-        plain = self._kernel.plain
-        reach, longer = 0.0, plain.FIRST_REACH
-        while longer != reach:
-            reach = longer
-            tables = self._tables(np.linspace(-reach, reach, plain.REACH_NODES)).values()
-            longer = plain.rule_suffices(
-                reach, [x for t in tables for x in t.tolist()], len(tables)
-            )
-        return reach
-
     def _tables(self, x: Array) -> dict[str, Array]:
         assert self._kernel.tables is not None
         return converged_tables(self._kernel.tables, self._values, x)
 
-    def _stacks(self, rules: Sequence[tuple[Array, Array]], shift: float) -> list[Array]:
-        """Return weight, node and tables of rules, all of which are tabulated at once."""
-        x, w = (np.concatenate(parts) for parts in zip(*rules, strict=True))
-        tables = self._tables(shift * x)
-        rows = np.stack([w, x, *(tables[n] for n in self._kernel.code.names)])
-        ends = np.cumsum([len(nodes) for nodes, _ in rules])[:-1]
-        return [np.ascontiguousarray(part) for part in np.split(rows, ends, axis=1)]
+    def _columns(self, x: Array) -> Array:
+        """Return all tables at nodes, in the order of the solver."""
+        tables = self._tables(x)
+        found = [tables[name] for name in self._kernel.code.names]
+        return np.array(found).reshape(-1, len(x))
 
 
 def _require_room(nodes: float) -> None:
@@ -292,14 +263,14 @@ def _tables_at(
 ) -> dict[str, Array]:
     """Tabulate with inner rules of one level, as many nodes at a time as memory is meant for."""
 
-    def rules(nodes: Array) -> dict[str, tuple[Array, Array]]:
+    def rules(nodes: Array) -> dict[str, Rule]:
         return {
             slot: quadrature.inner_rule(kind, argument, level)
             for slot, (kind, argument) in module.inner_rules(nodes, *values).items()
         }
 
     # Rules have as many nodes at every node of the line.
-    inner = max((rule[0].shape[1] for rule in rules(x[:1]).values()), default=1)
+    inner = max((rule.nodes.shape[1] for rule in rules(x[:1]).values()), default=1)
     _require_room(len(x) * inner)
     length = max(1, _AT_ONCE // inner)
     parts = [x[start : start + length] for start in range(0, len(x), length)]

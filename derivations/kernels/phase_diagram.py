@@ -168,6 +168,8 @@ class PhaseDiagram(Result):
         Names of those of the lines.
     labels : mapping from str to str
         LaTeX of names.
+    stability : str
+        What a stable phase is here, and whether one is the best of all, in words.
     """
 
     _document = "phase diagram"
@@ -182,6 +184,7 @@ class PhaseDiagram(Result):
     tricritical_points: tuple[CriticalPoint, ...]
     unknowns: tuple[str, ...]
     labels: Mapping[str, str]
+    stability: str = ""
 
     def with_kernel(self, kernel: Kernel, *, data: Mapping[str, Any] | None = None) -> PhaseDiagram:
         """Return a diagram that was read from a document, with its equations.
@@ -288,9 +291,10 @@ class PhaseDiagram(Result):
     def page(self) -> Iterable[Block]:
         """Return lines with their ends, and the points at which they meet."""
         n = len(self.lines)
+        meaning = f"; {self.stability}" if self.stability else ""
         yield (
             f"{self.title}: {n} line{'' if n == 1 else 's'} of transitions over {self.x[0]} and "
-            f"{self.y[0]}"
+            f"{self.y[0]}{meaning}"
         )
         lines = [
             f"{line.kind}, {len(line)} points: from {line.ends[0]} to {line.ends[1]}"
@@ -772,6 +776,7 @@ def phase_diagram(
     rtol = positive_number("rtol", rtol)
     ranges = {name: (low, high) for name, low, high in axes}
     plane = Plane(dict(parameters), ranges, points, options[2])
+    meanings: dict[str, None] = {}
     for name, other in ((across[0], up[0]), (up[0], across[0])):
         inner = np.linspace(*ranges[other], whole_number("cuts", cuts) + 2)[1:-1]
         for value in inner.tolist():
@@ -786,6 +791,7 @@ def phase_diagram(
             )
             for point in Search(cut, *options).special:
                 plane.add(point, cut, other, value)
+            meanings |= dict.fromkeys(cut.stability(options[2]).split("; "))
     found = list(plane.lines(across[0], up[0]))
     turns = different([p for _, _, points in found for p in points], across, up)
     cusps = different([*turns, *(p for _, points, _ in found for p in points)], across, up)
@@ -801,4 +807,5 @@ def phase_diagram(
         tricritical_points=turns,
         unknowns=plane.names,
         labels=dict(kernel.labels),
+        stability="; ".join(meanings),
     )

@@ -18,6 +18,7 @@ from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...runtime.generated import PreciseKernel
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.lowering.driver import precise_driver
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
 from ...symbolic.lowering.solver import solver_source
@@ -502,6 +503,7 @@ def precise_kernel(model: SymbolicModel) -> PreciseKernel:
             identifiers=IDENTIFIERS,
             parameters=TABLE_PARAMETERS,
         ),
+        driver_source=precise_driver(),
         solver_source=solver_source(model.program, "mpmath"),
         parameters=tuple(str(p) for p in model.program.parameters),
         table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),

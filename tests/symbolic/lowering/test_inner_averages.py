@@ -164,6 +164,11 @@ def test_a_probit_channel_meets_its_closed_form():
         assert solved(nested, **point)["q"] == pytest.approx(expected, rel=1e-13)
 
 
+def test_a_file_tells_integrands_that_no_rule_resolves_from_equations_without_solution():
+    with pytest.raises(RuntimeError, match="varies on a scale that no quadrature rule"):
+        file_of(probit(True)).solve_point({"alpha": 20.0, "noise": 1e-3})
+
+
 @pytest.mark.slow
 def test_channels_that_underflow_where_they_are_divided_by():
     """The last one falls to 1e-2000 at the ends of the line."""

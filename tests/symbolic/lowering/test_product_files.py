@@ -11,7 +11,7 @@ from giantstep.derivations.kernels.code import wanted_tables
 from giantstep.derivations.kernels.lower import lower as kernel_of
 from giantstep.errors import EmissionError
 from giantstep.runtime import product_grids as product_rules
-from giantstep.symbolic.lowering import driver as refinement, scalar_grids as product_functions
+from giantstep.symbolic.lowering import scalar_grids as product_functions
 from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.lowered import lower
 
@@ -212,13 +212,8 @@ def test_more_digits_than_a_grid_has_room_for_are_refused():
         namespace["solve_point"](systems.POINTS["smooth"][1], digits=200)
 
 
-def test_constants_are_those_of_the_kernel_in_process():
-    ours, theirs = refinement, product_rules
-    assert (ours.GRID_STEP, ours.GRID_INNER_STEP) == (theirs.STEP, theirs.INNER_STEP)
-    assert (ours.GRID_PANEL, ours.GRID_REACH) == (theirs.PANEL_LENGTH, theirs.GRID_REACH)
-    assert (ours.FARTHEST_REACH, product_functions.MOST_POINTS) == (
-        theirs.FARTHEST_REACH, theirs.MOST_GRID_NODES,
-    )  # fmt: skip
+def test_grids_have_as_many_points_at_most_as_the_kernel_in_process():
+    assert product_functions.MOST_POINTS == product_rules.MOST_GRID_NODES
 
 
 @pytest.mark.parametrize("name", ["jumping", "tabulated", "tilted"])
