@@ -414,6 +414,7 @@ class Curve(Page, JsonDocument):
         *,
         simulation: Any = None,
         ax: Any = None,
+        **style: Any,
     ) -> Any:
         """Draw outputs over the parameters: lines over one, a map of one output over two.
 
@@ -426,6 +427,8 @@ class Curve(Page, JsonDocument):
             standard errors.
         ax : matplotlib.axes.Axes, optional
             Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
@@ -438,7 +441,7 @@ class Curve(Page, JsonDocument):
         MissingDependencyError
             Without matplotlib.
         """
-        return plot_curve(self, of, simulation=simulation, ax=ax)
+        return plot_curve(self, of, simulation=simulation, ax=ax, **style)
 
     def page(self) -> Iterable[Block]:
         """Return the outputs that matter most, at points from both ends of a long curve."""

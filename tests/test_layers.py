@@ -46,7 +46,6 @@ DEFERRED = {
     "derivations/claims.py": "claims are listed without SymPy, which shows formulas",
     "derivations/kernels/kernel.py": "the version belongs to the package, which imports this",
     "derivations/kernels/precise.py": "files of digits are printed when digits are asked for",
-    "derivations/kernels/sensitivities.py": "matplotlib is optional, and figures stand on it",
     "derivations/one_gradient_step/figures.py": _MODEL,
     "derivations/one_gradient_step/kernel_spectrum.py": _MODEL,
     "derivations/one_gradient_step/weight_spike.py": _MODEL,
