@@ -454,6 +454,8 @@ _TONES = {"good": "#b7dfc9", "fair": "#f6dfa6", "poor": "#f2b8a0", "none": "#f1f
 _GRID = "#e4e4e4"
 _LINE_HEIGHT = 0.3
 _WRAPPED = 44
+# Lines of a legend that leave room beside them.
+_MOST_INSIDE = 4
 
 
 def draw_picture(picture: Picture, *, ax: Any = None, **style: Any) -> Any:
@@ -478,7 +480,8 @@ def draw_picture(picture: Picture, *, ax: Any = None, **style: Any) -> Any:
 
 def _draw_lines(picture: Lines, ax: Any, style: Mapping[str, Any]) -> Any:
     several = sum(not line.beside for line in picture.lines) > 1
-    with drawing(ax, style) as (axes, pen):
+    below = max(0, len(picture.lines) - _MOST_INSIDE)
+    with drawing(ax, style, size=(6.2, 4.2 + 0.25 * below)) as (axes, pen):
         for line in picture.lines:
             look = {"linestyle": line.style or "none", "marker": line.mark or None, "markersize": 4}
             if line.beside:
@@ -497,7 +500,9 @@ def _draw_lines(picture: Lines, ax: Any, style: Mapping[str, Any]) -> Any:
         axes.set_xlabel(picture.over)
         axes.set_ylabel(picture.of)
         axes.set_title(picture.title, loc="left")
-        if axes.get_legend_handles_labels()[0]:
+        if len(axes.get_legend_handles_labels()[0]) > _MOST_INSIDE:
+            legend_below(axes, 1)
+        elif axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
     return axes
 
@@ -579,7 +584,7 @@ def _draw_chain(picture: Chain, ax: Any, style: Mapping[str, Any]) -> Any:
         axes.set_xticks(np.arange(count) + 0.5, [str(k) for k in range(count)])
         axes.tick_params(axis="x", length=0)
         axes.set_yticks(range(highest + 1))
-        axes.set_xlabel("step")
+        axes.set_xlabel(picture.over)
         axes.set_ylabel("dimension")
         axes.set_title(picture.title, loc="left", pad=22)
         axes.text(

@@ -114,6 +114,8 @@ class Branch(Result):
 
     def __getitem__(self, name: str) -> Array:
         tables = {self.over: self.parameter, **self.unknowns, **self.outputs}
+        if self.free_energy is not None:
+            tables.setdefault("free_energy", self.free_energy)
         known_names((name,), tables, "value of a branch")
         return tables[name]
 
@@ -477,7 +479,7 @@ class BranchDiagram(Result, Traced):
         Parameters
         ----------
         unknown : str, optional
-            What to draw, an unknown or an output; default: the first unknown.
+            What to draw, an unknown, an output or "free_energy"; default: the first unknown.
         ax : matplotlib.axes.Axes, optional
             Where to draw; default: a new figure, found as ``axes.figure``.
         style : optional

@@ -99,6 +99,8 @@ class Chain:
         `end` says how the chain ends.
     highest : int
         The dimension that there is to be reached.
+    over : str
+        What the links follow each other in.
     """
 
     links: Sequence[str]
@@ -107,6 +109,7 @@ class Chain:
     title: str = ""
     end: str = ""
     highest: int = 0
+    over: str = "step"
 
 
 @dataclass(frozen=True, slots=True)
