@@ -44,6 +44,8 @@ LINES = (
 _MODEL = "the results of a model's methods, which name the class they are read back with"
 DEFERRED = {
     "derivations/claims.py": "claims are listed without SymPy, which shows formulas",
+    "derivations/curves.py": "the report of a curve has what its model derived",
+    "derivations/figures.py": "matplotlib is optional, and the class of figures stands on it",
     "derivations/kernels/kernel.py": "the version belongs to the package, which imports this",
     "derivations/kernels/precise.py": "files of digits are printed when digits are asked for",
     "derivations/one_gradient_step/figures.py": _MODEL,

@@ -562,8 +562,8 @@ def _write(
     optimal: Mapping[str, Any],
 ) -> None:
     from .derivations.curve_figure import draw_lines_beside, plot_curve
+    from .derivations.curve_report import write_report
     from .derivations.figures import save_figure
-    from .derivations.report import write_report
     from .derivations.spiked_random_features.solution import with_complete
 
     with stated():
