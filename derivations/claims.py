@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from ..errors import MissingDependencyError, ParameterError
 from ..json_document import WritesJson, json_text
 from ..pages import Block, Indented, Listing, Page, Table
+from ..pictures import Cells, Drawn
 from .evidence import Check, Evidence, EvidenceKind, Finding, Option
 
 __all__ = [
@@ -220,6 +221,57 @@ class Verdict(Page, WritesJson):
         }
 
 
+_KINDS = list(EvidenceKind)
+
+
+class Claims(tuple[Claim, ...], Page, Drawn):
+    """Claims, in order; as a figure how many checks of each kind every one has."""
+
+    __slots__ = ()
+
+    def page(self) -> Iterable[Block]:
+        """Return the claims one after the other."""
+        for number, claim in enumerate(self):
+            yield from ["", claim] if number else [claim]
+
+    def picture(self) -> Cells:
+        """Return a table of the checks by kind."""
+        counts = [[sum(c.kind is kind for c in claim.checks) for kind in _KINDS] for claim in self]
+        return Cells(
+            [f"{claim.identifier}: {claim.title}" for claim in self],
+            [kind.value for kind in _KINDS],
+            [[str(n or "") for n in row] for row in counts],
+            [["good" if n else "none" for n in row] for row in counts],
+            "checks of every claim, by what they rest on",
+        )
+
+
+class Verdicts(list[Verdict], Page, Drawn):
+    """Verdicts, in order; as a figure how many checks of each kind have passed."""
+
+    def page(self) -> Iterable[Block]:
+        """Return the verdicts one after the other."""
+        for number, verdict in enumerate(self):
+            yield from ["", verdict] if number else [verdict]
+
+    def picture(self) -> Cells:
+        """Return a table of the checks by kind: passed of all that ran."""
+        texts, tones = [], []
+        for verdict in self:
+            ran = [[e.passed for e in verdict.evidence if e.kind is kind] for kind in _KINDS]
+            left = len(verdict.skipped) + len(verdict.unavailable)
+            texts.append([f"{sum(x)} of {len(x)}" if x else "" for x in ran] + [str(left or "")])
+            seen = [("good" if all(x) else "poor") if x else "none" for x in ran]
+            tones.append([*seen, "fair" if left else "none"])
+        return Cells(
+            [f"{v.claim.identifier}: {v.claim.title}" for v in self],
+            [*(kind.value for kind in _KINDS), "not run"],
+            texts,
+            tones,
+            f"{sum(v.passed for v in self)} of {len(self)} claims passed",
+        )
+
+
 @dataclass
 class _Declaration:
     """A claim as declared, the module that did so, and its numbered checks by description."""
@@ -354,7 +406,7 @@ def evidence(
     return register
 
 
-def claims() -> tuple[Claim, ...]:
+def claims() -> Claims:
     """Return all claims of all lines of work, then those that users have declared.
 
     Examples
@@ -365,12 +417,12 @@ def claims() -> tuple[Claim, ...]:
     _load()
     places = {f"{__package__}.{name}": i for i, name in enumerate(_MODULES)}
     result = sorted(_DECLARED.values(), key=lambda given: places.get(given.module, len(places)))
-    return tuple(declaration.complete() for declaration in result)
+    return Claims(declaration.complete() for declaration in result)
 
 
-def claims_from(module: str) -> tuple[Claim, ...]:
+def claims_from(module: str) -> Claims:
     """Return the claims that a module declares, or has evidence for, by its import name."""
-    return tuple(
+    return Claims(
         claim
         for claim in claims()
         if _DECLARED[claim.identifier].module == module
@@ -439,7 +491,7 @@ def verify(
     certified: bool = False,
     progress: bool = True,
     **options: Any,
-) -> list[Verdict]:
+) -> Verdicts:
     """Recompute the evidence of claims.
 
     Checks that need a package that is not installed are listed as not available.
@@ -461,8 +513,8 @@ def verify(
 
     Returns
     -------
-    list of Verdict
-        In the order of `names`.
+    Verdicts
+        A list, in the order of `names`.
 
     Raises
     ------
@@ -487,10 +539,10 @@ def verify(
     work = [(claim, claim.proofs if certified else claim.checks) for claim in chosen]
     total = sum(slow or not check.slow for _, checks in work for check in checks)
     with tqdm(total=total, delay=1, disable=not progress, unit="check") as bar:
-        return [
+        return Verdicts(
             _verdict(claim, checks, slow, options, bar.update, progress=progress)
             for claim, checks in work
-        ]
+        )
 
 
 def to_json(verdicts: Sequence[Verdict]) -> str:

@@ -7,9 +7,12 @@ blocks in threads or an executor, files, resumption.
 
 from __future__ import annotations
 
+import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -415,6 +418,7 @@ class Curve(Page, JsonDocument):
         *,
         simulation: Any = None,
         ax: Any = None,
+        **style: Any,
     ) -> Any:
         """Draw outputs over the parameters: lines over one, a map of one output over two.
 
@@ -427,6 +431,8 @@ class Curve(Page, JsonDocument):
             standard errors.
         ax : matplotlib.axes.Axes, optional
             Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
@@ -439,7 +445,22 @@ class Curve(Page, JsonDocument):
         MissingDependencyError
             Without matplotlib.
         """
-        return plot_curve(self, of, simulation=simulation, ax=ax)
+        return plot_curve(self, of, simulation=simulation, ax=ax, **style)
+
+    def report(self, path: str | os.PathLike[str], *, title: str = "", command: str = "") -> Path:
+        """Write the curve as one HTML file; one of spiked features with all that was derived.
+
+        As :meth:`.Reported.report`.
+        """
+        model = json.loads(str(self.dataset.attrs.get("model", "{}")))
+        if self.axes != ("alpha",) or model.get("model") != "spiked_random_features":
+            return super().report(path, title=title, command=command)
+        # The model knows its curves.
+        from .curve_report import write_report
+        from .spiked_random_features.model import SpikedRandomFeatures
+
+        of = SpikedRandomFeatures.from_json(str(self.dataset.attrs["model"]))
+        return write_report(path, of, self.dataset, command=command)
 
     def page(self) -> Iterable[Block]:
         """Return the outputs that matter most, at points from both ends of a long curve."""

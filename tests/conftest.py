@@ -72,6 +72,14 @@ def declared_names_are_forgotten():
             del table[name]
 
 
+@pytest.fixture(autouse=True)
+def figures_are_closed():
+    """Where one test has imported pyplot, all figures that follow are pyplot's and stay open."""
+    yield
+    if (plt := sys.modules.get("matplotlib.pyplot")) is not None:
+        plt.close("all")
+
+
 @pytest.fixture
 def flint():
     """The module python-flint; what asks for it is skipped where it is not installed."""

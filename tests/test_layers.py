@@ -47,6 +47,7 @@ BESIDE = {("multi_index", "giant_steps")}
 # What is imported inside of a function, by file, and why it cannot stand at the top.
 DEFERRED = {
     "derivations/claims.py": "claims are listed without SymPy, which shows formulas",
+    "derivations/figures.py": "matplotlib is optional, and the class of figures stands on it",
     "numeric/cache.py": "binaries are checked where a module has any; it is written with numba",
 }
 

@@ -29,6 +29,7 @@ relative corrections of order 1/d.
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -1035,4 +1036,6 @@ def _power(exponent: int | sp.Rational) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", r"\backslash ").replace("_", r"\_").replace("^", r"\hat{}")
+    """Return a text to stand in ``\\text{...}``, which it leaves for exponents."""
+    escaped = text.replace("\\", r"\backslash ").replace("_", r"\_")
+    return re.sub(r"\^(\w)", r"}^{\1}\\text{", escaped)

@@ -32,6 +32,7 @@ import sympy as sp
 from ...errors import AssumptionError, ParameterError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Table, Typeset, aligned, as_html
+from ...pictures import Bars, Drawn
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.expressions.expression_text import expression_text
 from ...symbolic.expressions.standing import Standing
@@ -222,7 +223,7 @@ _RANKS = (
 
 
 @dataclass(frozen=True, repr=False)
-class FitPrediction(Typeset, WritesJson):
+class FitPrediction(Typeset, Drawn, WritesJson):
     r"""The predicted fit for one scaling of samples and neurons with the dimension.
 
     Made by :func:`predict_fit`.
@@ -330,6 +331,10 @@ class FitPrediction(Typeset, WritesJson):
         """Return the prediction as a table of one row in LaTeX, without delimiters."""
         return table_latex([self])
 
+    def picture(self) -> Bars:
+        """Return the error as a bar."""
+        return _bars(self.target, [self])
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; exact numbers and functions as texts."""
         return {
@@ -352,7 +357,7 @@ class FitPrediction(Typeset, WritesJson):
 
 
 @dataclass(frozen=True, repr=False)
-class RegimeTable(Typeset, WritesJson):
+class RegimeTable(Typeset, Drawn, WritesJson):
     """Predictions for several scalings, one row each.
 
     Made by :func:`regimes`.
@@ -412,6 +417,10 @@ class RegimeTable(Typeset, WritesJson):
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+    def picture(self) -> Bars:
+        """Return the errors as bars, with the subspaces that are learned."""
+        return _bars(self.target, self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -592,6 +601,19 @@ _LEGEND = (
     "n samples in each of T steps, p neurons; the first layer learns U, the second one fits "
     "degrees up to κ outside U"
 )
+
+
+def _bars(target: Target, rows: Sequence[FitPrediction]) -> Bars:
+    numbers: dict[str, tuple[float, None]] = {}
+    texts = {}
+    for row in rows:
+        n, p, steps, subspace, *_ = _cells(row)
+        name = f"n ~ {n}, p ~ {p}, T = {steps}"
+        numbers[name] = float(row.residual), None
+        error = f"{row.relation} {_short_number(row.residual)}"
+        texts[name] = f"{error}, U = {_cut(subspace, _LONGEST_SUBSPACE)}"
+    whole = _short_number(rows[0].projection.norm_squared)
+    return Bars(numbers, f"error left of E f² = {whole}", f"f = {target}", texts)
 
 
 def table_latex(rows: Sequence[FitPrediction]) -> str:

@@ -37,7 +37,7 @@ from ...numeric.branches import (
 from ...pages import Block, Listing
 from ...result import Result
 from ...symbolic.systems.branch_conditions import BENDS, Condition
-from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
+from ..figures import BLUE, GREEN, GREY, VERMILLION, drawing
 from .branch_search import Search, checked_bounds, checked_options, kind_of_crossing, sign_changes
 from .branches import (
     FIRST_ORDER,
@@ -232,25 +232,27 @@ class PhaseDiagram(Result):
         """Return the lines of one kind: "spinodal", "first-order", "second-order" or a zero."""
         return tuple(line for line in self.lines if line.kind == kind)
 
-    def plot(self, *, ax: Any = None) -> Any:
+    def plot(self, *, ax: Any = None, **style: Any) -> Any:
         """Draw the lines by kind, with critical points.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
-        matplotlib Axes
+        matplotlib.axes.Axes
         """
-        with styled():
-            ax = new_figure().add_subplot() if ax is None else ax
+        with drawing(ax, style) as (ax, pen):
             named: set[str] = set()
             for line in self.lines:
-                colour, style = _STYLES.get(line.kind, (GREY, "-."))
-                label = "_" if line.kind in named else line.kind
+                colour, dashes = _STYLES.get(line.kind, (GREY, "-."))
+                look = pen(line.kind, several=True, linestyle=dashes, color=colour)
+                ax.plot(line.x, line.y, **look | ({"label": "_"} if line.kind in named else {}))
                 named.add(line.kind)
-                ax.plot(line.x, line.y, style, color=colour, label=label)
             for kind, marker, found in self._marked():
                 for n, p in enumerate(found):
                     ax.plot(p.x, p.y, marker, color=GREY, label="_" if n else f"{kind} point")

@@ -562,8 +562,8 @@ def _write(
     optimal: Mapping[str, Any],
 ) -> None:
     from .derivations.curve_figure import draw_lines_beside, plot_curve
+    from .derivations.curve_report import write_report
     from .derivations.figures import save_figure
-    from .derivations.report import write_report
     from .derivations.spiked_random_features.solution import with_complete
 
     with stated():
@@ -575,8 +575,7 @@ def _write(
         from .derivations.multi_index.optimum import LINES
 
         draw_lines_beside(axes, alphas, {LINES[name]: y for name, y in optimal.items()})
-    figure = axes.figure
-    written = [save_figure(figure, out.with_suffix(suffix)) for suffix in (".png", ".pdf")]
+    written = [save_figure(axes, out.with_suffix(suffix)) for suffix in (".png", ".pdf")]
     written.append(save_data(theory, out.with_suffix(".nc")))
     if simulation is not None:
         written.append(save_data(simulation, out.with_name(f"{out.stem}-simulation.nc")))
@@ -586,7 +585,7 @@ def _write(
         theory,
         simulation,
         rows=alphas,
-        figure=figure,
+        figure=axes.figure,
         command=shlex.join(["giantstep", *sys.argv[1:]]),
         seconds=seconds_since_start(),
     )

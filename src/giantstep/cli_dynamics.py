@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
     if out is not None:
         write(
             out, found.to_dataset(), text=text, title=str(model), document=document,
-            draw=lambda: found.plot(networks=networks, flow=parts.get("flow")).figure,
+            draw=lambda: found.plot(networks=networks, flow=parts.get("flow")),
         )  # fmt: skip
     return 0
 

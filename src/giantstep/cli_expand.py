@@ -309,5 +309,4 @@ def _checked_plot(text: str | None) -> Path | None:
 
 
 def _drawn(found: Expansion, output: str) -> Any:
-    axes = found.plot(output)
-    return (axes if hasattr(axes, "figure") else axes[0]).figure
+    return found.plot(output)

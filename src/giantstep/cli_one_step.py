@@ -522,7 +522,7 @@ def risk(arguments: argparse.Namespace) -> int:
     if out is not None:
         if not has_figure(out):
             data = data.drop_vars("residual", errors="ignore")
-        write(out, data, text=text, title=str(model), draw=lambda: plot_risk(data).figure)
+        write(out, data, text=text, title=str(model), draw=lambda: plot_risk(data))
     if data.attrs.get("interrupted"):
         raise KeyboardInterrupt(f"and what had finished is reported{resumed(store)}")
     return 0
@@ -598,7 +598,7 @@ def phase(arguments: argparse.Namespace) -> int:
     print(text)
     if out is not None:
         write(out, data, text=text, title=str(model),
-              draw=lambda: plot_phase(data, quantity).figure)  # fmt: skip
+              draw=lambda: plot_phase(data, quantity))  # fmt: skip
     return 0
 
 
@@ -657,7 +657,7 @@ def steps(arguments: argparse.Namespace) -> int:
         print(text)
         if out is not None:
             write(out, result.to_dataset(), text=text, title=str(model),
-                  document=result.to_dict(), draw=lambda: result.plot().figure)  # fmt: skip
+                  document=result.to_dict(), draw=lambda: result.plot())  # fmt: skip
         return 0
     one = model.solve(**_penalty(arguments), digits=arguments.digits, certify=arguments.certify)
     text = f"{model}\n\n{one}\n\n{model.spikes()}"

@@ -354,7 +354,7 @@ def phase(arguments: argparse.Namespace) -> int:
     share = float((data["test_error"] < data["linear_bound"]).mean())
     print(f"below the linear bound {float(data['linear_bound']):.10g}: {share:.0%} of the points")
     if out is not None:
-        write(out, data, draw=lambda: plot_phase_diagram(data).figure)
+        write(out, data, draw=lambda: plot_phase_diagram(data))
     return 0
 
 
@@ -373,7 +373,7 @@ def spectrum(arguments: argparse.Namespace) -> int:
               f"distributions {distance:.4g}")  # fmt: skip
     if out is not None:
         width = round(model.beta * arguments.dimension) if arguments.simulate else None
-        write(out, result.to_dataset(), draw=lambda: result.plot(simulation, width=width).figure)
+        write(out, result.to_dataset(), draw=lambda: result.plot(simulation, width=width))
     return 0
 
 

@@ -29,6 +29,7 @@ from .errors import GiantstepError, ParameterError
 from .json_document import JsonDocument
 from .packed_numbers import SentWithDigits
 from .pages import Block, Page, Table, Typeset, latex_text
+from .pictures import Bars, Drawn, Picture
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -108,7 +109,7 @@ class Row:
     error: str
 
 
-class Result(SentWithDigits, Page, Typeset, JsonDocument):
+class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
     """A frozen dataclass whose renderings follow from the declaration of its fields."""
 
     _column: ClassVar[int] = 0
@@ -212,31 +213,11 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
         rows = [rf"{row.symbol} &= {_latex_value(row)}" for row in self.rows()]
         return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
-    def plot(self, *, ax: Any = None) -> Any:
-        """Draw the numbers as bars with their errors.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If the result has no finite numbers.
-        MissingDependencyError
-            Without matplotlib.
-        """
-        # Drawn above the rooms that results come from.
-        from .derivations.figures import bars
-
+    def picture(self) -> Picture:
+        """Return the numbers as bars with their errors."""
         shown = [row for row in self._own_rows() if not isinstance(row.value, str | bool | tuple)]
-        result = {row.words: _with_error(row.value, self._error(row.name)) for row in shown}
-        return bars(result, self._document, ax=ax)
+        numbers = {row.words: _with_error(row.value, self._error(row.name)) for row in shown}
+        return Bars(numbers, self._document)
 
     def _own_rows(self) -> list[Row]:
         """Return the rows of fields; numbers of mappings only where there are no others."""

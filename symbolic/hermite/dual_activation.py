@@ -25,6 +25,7 @@ import sympy as sp
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError, UnsupportedExpressionError
 from ...pages import Typeset
+from ...pictures import Drawn, Line, Lines
 from ..expressions.activations import Activation, activation, z
 from ..expressions.arguments import as_expression
 from ..expressions.bivariate_normal import with_far_tails
@@ -76,7 +77,7 @@ class DualValue:
 
 
 @dataclass(frozen=True, repr=False)
-class DualActivation(Typeset):
+class DualActivation(Typeset, Drawn):
     r"""The function :math:`\rho \mapsto \mathbb{E}[f(u)g(v)]` of the correlation.
 
     Made by :func:`dual_activation`.
@@ -176,6 +177,25 @@ class DualActivation(Typeset):
         first, second = (Activation(f"d/dz {s.name}", s.derivative) for s in (self.f, self.g))
         return _dual(first, second, self.rho, None if self.order < 0 else max(self.order - 1, 0))
 
+    def picture(self) -> Lines:
+        """Return the function over all correlations.
+
+        Raises
+        ------
+        ParameterError
+            If the closed form has parameters.
+        """
+        if open_symbols := self.expr.free_symbols - {self.rho}:
+            names = ", ".join(sorted(map(str, open_symbols)))
+            raise ParameterError(f"a figure needs numbers for {names}; give them in the functions")
+        places = [sp.Rational(k, _HALF_POINTS) for k in range(-_HALF_POINTS, _HALF_POINTS + 1)]
+        values = [float(self.value(place, digits=15).value) for place in places]
+        same = self.f.name == self.g.name
+        label = self.f.name if same else f"{self.f.name}, {self.g.name}"
+        g = "f" if same else "g"
+        left = rf"$\mathbb{{E}}[f(u)\,{g}(v)]$"
+        return Lines([Line([float(p) for p in places], values, label)], r"$\rho$", left)
+
     def latex(self) -> str:
         """LaTeX of the equation."""
         left = rf"\mathbb{{E}}\left[f(u)\,g(v)\right] = {sp.latex(self.expr)}"
@@ -192,6 +212,8 @@ class DualActivation(Typeset):
 
 
 _Interval = tuple[sp.Rational, sp.Rational]
+# Points of a figure on each side of zero.
+_HALF_POINTS = 40
 
 
 def dual_activation(

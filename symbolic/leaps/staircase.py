@@ -37,6 +37,7 @@ from sympy.polys.rings import PolyElement
 from ...errors import AssumptionError, ExpressionError, ParameterError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Table, Typeset, as_html
+from ...pictures import Chain, Drawn
 from ..expressions.activations import Activation, activation
 from ..expressions.expression_text import expression_text
 from ..expressions.parser import Parameters, parse_expression
@@ -267,7 +268,7 @@ class Variant(StrEnum):
 
 
 @dataclass(frozen=True, repr=False)
-class Staircase(Typeset, WritesJson):
+class Staircase(Typeset, Drawn, WritesJson):
     r"""The subspaces U_0 ⊂ U_1 ⊂ … that giant steps on a target learn.
 
     Made by :func:`staircase`.
@@ -411,6 +412,17 @@ class Staircase(Typeset, WritesJson):
         ]  # fmt: skip
         table = [Table(rows, _HEADINGS)] if rows else []
         return as_html([_headline(self), chain, *table, *_statements(self)])
+
+    def picture(self) -> Chain:
+        """Return the chain of subspaces, each with the terms of f that made it."""
+        return Chain(
+            links=["{0}", *map(_learned, self.steps)],
+            heights=[subspace.dimension for subspace in self.subspaces],
+            reasons=["; ".join(step.explanations) or "nothing new" for step in self.steps],
+            title=f"f = {name_text(self.target.name)}",
+            end=self.summary.rpartition(", ")[2],
+            highest=self.relevant_subspace.dimension,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; `from_dict` reads it back."""

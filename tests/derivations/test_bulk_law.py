@@ -14,7 +14,7 @@ import pytest
 import threadpoolctl
 
 import giantstep as gs
-from giantstep.derivations.report import html_report
+from giantstep.derivations.curve_report import html_report
 from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
 
 LEVELS, SHARES = (0.5, 2.5), (0.75, 0.25)

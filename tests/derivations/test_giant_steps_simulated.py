@@ -249,8 +249,8 @@ def test_expressions_with_their_own_symbols_are_simulated():
 @pytest.mark.parametrize("directions", [None, [[1, 0], [1, 1]]])
 def test_the_figure_has_a_panel_for_each_time(stairs, directions, tmp_path):
     pytest.importorskip("matplotlib")
-    figure = stairs.plot(directions)
-    panels = [axes for axes in figure.axes if axes.get_title().startswith("$t")]
+    found = stairs.plot(directions)
+    panels = [axes for axes in found if axes.get_title().startswith("$t")]
     assert [axes.get_title() for axes in panels] == ["$t = 0$", "$t = 1$", "$t = 2$"]
     # U_1 is a line, U_2 the plane, behind the neurons of both signs.
     lines = [[line for line in axes.lines if line.get_linestyle() == "-"] for axes in panels]
@@ -265,7 +265,7 @@ def test_the_figure_has_a_panel_for_each_time(stairs, directions, tmp_path):
         expected = stairs.result.overlaps[:, 2].reshape(-1, 2)
         assert_allclose(np.sort(drawn, axis=0), np.sort(expected, axis=0))
     if directions is None:
-        assert save_figure(figure, tmp_path / "stairs.png").stat().st_size > 10_000
+        assert save_figure(found, tmp_path / "stairs.png").stat().st_size > 10_000
         assert svg_text(stairs.plot()) == svg_text(stairs.plot())
 
 
@@ -274,13 +274,13 @@ def test_figures_of_other_shapes_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     small = {"dimension": 20, "samples_factor": 10, "width": 8, "seeds": 1}
     line = simulate("He(2, x1) + x1", **small)
-    labels = [axes.get_ylabel() for axes in line.plot().axes]
+    labels = [axes.get_ylabel() for axes in line.plot()]
     assert "$a_i$" in labels
     # Nothing is learned; V* is a line; many steps.
     save_figure(simulate("x1*x2*x3", **small).plot(), tmp_path / "a.png")
     save_figure(simulate("relu(x1 + 2*x2)", **small).plot(), tmp_path / "b.png")
     long = simulate("x1 + x1*x2", steps=12, **small).plot()
-    titles = [axes.get_title() for axes in long.axes if axes.get_title()]
+    titles = [axes.get_title() for axes in long if axes.get_title()]
     assert len(titles) == 7 and titles[0] == "$t = 0$" and titles[-1] == "$t = 12$"
 
 
@@ -288,10 +288,10 @@ def test_a_third_direction_has_panels_of_its_own():
     pytest.importorskip("matplotlib")
     small = {"dimension": 20, "samples_factor": 10, "width": 8, "seeds": 1}
     found = simulate("x1 + x1*x2 + x2*x3 - x1*x3", **small)
-    figure = found.plot()
-    rows = [a for a in figure.axes if a.get_ylabel().startswith(r"$\langle")]
-    assert len(rows) == 2 and len(figure.axes) == 7
-    titles = " ".join(text.get_text() for part in figure.subfigs for text in part.texts)
+    drawn = found.plot()
+    rows = [a for a in drawn if a.get_ylabel().startswith(r"$\langle")]
+    assert len(rows) == 2 and len(drawn) == 7
+    titles = " ".join(text.get_text() for text in drawn[0].figure.texts)
     assert r"$v_2 \propto$ (0, 1, -1)" in titles and "v_1" not in titles
 
 

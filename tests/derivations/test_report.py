@@ -8,9 +8,9 @@ import pytest
 import sympy as sp
 
 import giantstep as gs
+from giantstep.derivations.curve_report import html_report, result_table, write_report
 from giantstep.derivations.formulas import latex, mathml, tidy
 from giantstep.derivations.readable import readable
-from giantstep.derivations.report import html_report, result_table, write_report
 from giantstep.derivations.spiked_random_features.presentation import (
     equations_latex,
     model_latex,
