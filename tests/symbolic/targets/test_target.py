@@ -188,6 +188,8 @@ SMOOTH = [
 def test_coefficients_against_a_product_rule(text):
     f = target(text)
     for alpha in itertools.product(range(4), repeat=2):
+        if sum(alpha) > 3:
+            continue
         expected = direct(f.expr, f.variables, alpha)
         found = float(sp.N(f.he_coefficients(sum(alpha)).get(alpha, 0), 20))
         assert abs(found - expected) < 1e-9
