@@ -201,18 +201,6 @@ def test_squared_norms_grow_as_one_step_predicts(stairs):
     assert stairs.squared_norms[1].mean == pytest.approx(predicted, rel=0.03)  # O(1/d) and networks
 
 
-def test_a_store_makes_a_second_run_free(tmp_path):
-    options = {"dimension": 20, "samples_factor": 10, "width": 8, "store": tmp_path}
-    first = simulate("x1 + x1*x2", **options)
-    stored = sorted(path.stat().st_mtime_ns for path in tmp_path.iterdir())
-    again = simulate("x1 + x1*x2", **options)
-    assert stored == sorted(path.stat().st_mtime_ns for path in tmp_path.iterdir())
-    np.testing.assert_array_equal(first.result.overlaps, again.result.overlaps)
-    assert len(simulate("x1 + x1*x2", **(options | {"seeds": 4})).result.completed) == 4
-    with pytest.raises(ParameterError, match="belongs to a run of networks with other parameters"):
-        simulate("x1 + 2*x1*x2", **options)
-
-
 def test_networks_are_sent_to_an_executor_and_give_the_same_numbers():
     options = {"dimension": 20, "samples_factor": 10, "width": 8, "ridge_samples": 50}
     plan = plan_giant_steps("x1", "relu", **options)

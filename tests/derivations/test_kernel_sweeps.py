@@ -9,7 +9,6 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
-import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -104,14 +103,6 @@ def test_spiked_sweep_equals_the_model(model):
         )
     with pytest.raises(ParameterError, match="alignment is outside its range"):
         kernel.curve(alpha=1, ridge=1, alignment=[0.5, 1.0]).to_dataset()
-
-
-@pytest.mark.slow
-def test_digits_of_a_model_and_of_its_kernel_agree(model):
-    # The step is taken exactly for both, not its floats.
-    one = model.solve(alpha=2, ridge=0.1, digits=25, progress=False).test_error
-    two = model.kernel().solve(alpha=2, ridge=0.1, digits=25, progress=False).test_error
-    assert abs(one - two) <= mpmath.mpf(10) ** -25 * abs(one)
 
 
 @pytest.mark.parametrize("product", [True, False])

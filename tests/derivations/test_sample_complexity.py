@@ -185,17 +185,6 @@ def trained():
     )  # fmt: skip
 
 
-def test_trained_networks_learn_what_the_ledger_says(trained):
-    share = trained.relevant_share
-    assert abs(share.mean - trained.predicted_share) < 4 * share.standard_error + 1.5 / 30
-    # A fifth of the samples chose the ridge.
-    ledger = sample_complexity("relu", "x1*x2 + x2")
-    assert trained.predicted_share == ledger.relevant_share(30, 3200, 0.1)
-    assert trained.test_error.mean < 0.5 * trained.random_features_error.mean
-    # The linear part alone misses x1*x2, of variance 1.
-    assert trained.linear_error.mean == pytest.approx(1, abs=0.15)
-
-
 def test_trained_networks_print_and_become_plain_values(trained):
     assert repr(trained).startswith("TrainedNetworks('relu' on 'x1*x2 + x2', d = 30, n = 4000, ")
     assert "ridge held out; simulated, 4 networks" in str(trained)

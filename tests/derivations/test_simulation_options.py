@@ -1,7 +1,7 @@
 """Every question that the public simulators answer, once, at the smallest size that has it.
 
-What the numbers are is asked elsewhere: of the network in ``numeric/networks/test_textbook.py``, of
-means in ``test_stored_simulations.py``. Here each option changes what comes out as it should.
+What the numbers are ``numeric/networks/test_textbook.py`` asks of the one network that all of them
+stand on. Here each option changes what comes out as it should.
 """
 
 from concurrent.futures import ThreadPoolExecutor
