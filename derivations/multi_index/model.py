@@ -443,20 +443,29 @@ class MultiIndex(SavedModel, HasCurves):
             return "AMP reaches the optimum" if bayes else "nothing can be learned with n ∝ d here"
         return "hard: AMP stays below the optimum"
 
-    def function_error(self, overlap: float) -> float:
-        r"""Return :math:`D_f(1) - D_f(q)`, of the posterior mean of the function; NaN without one.
+    def function_error(self, overlap: float | Array) -> float:
+        r"""Return :math:`D_f(1) - D_f(Q)`, of the posterior mean of the function; NaN without one.
 
-        Of an estimate that uses one direction with γ² it is the bound at q = γ².
+        Of an estimate that uses one direction with γ² it is the bound at q = γ²; of several
+        directions the overlap is a matrix, or a number times the unit matrix.
         """
-        self._require_one("the error at an overlap")
         if self.channel.function is None:
             return math.nan
-        averages = self.fixed_points.averages
-        return max(self._square - averages.dual(overlap), 0.0) if overlap < 1 else 0.0
+        size = self.channel.directions
+        if size == 1:
+            q = float(overlap)
+            found = self.fixed_points.averages.dual(q) if q < 1 else self._square
+        else:
+            matrix = overlap * np.eye(size) if np.ndim(overlap) == 0 else np.asarray(overlap)
+            found = self._matrices.levels[1].dual(matrix)
+        return max(self._square - found, 0.0)
 
     @cached_property
     def _square(self) -> float:
-        return self.fixed_points.averages.dual(1.0)
+        """E f²."""
+        if self.channel.directions == 1:
+            return self.fixed_points.averages.dual(1.0)
+        return self._matrices.levels[1].dual(np.eye(self.channel.directions))
 
     @cached_property
     def _matrices(self) -> MatrixFixedPoints:
@@ -478,7 +487,8 @@ class MultiIndex(SavedModel, HasCurves):
         first = points.levels[1].at(np.zeros((size, size))).information if shown else amp * 0
         strongest = alpha * float(np.linalg.eigvalsh(first)[-1])
         return OptimalEstimation(
-            alpha=alpha, overlap=least[0], amp_overlap=least[1], error=nan, amp_error=nan,
+            alpha=alpha, overlap=least[0], amp_overlap=least[1],
+            error=self.function_error(bayes), amp_error=self.function_error(amp),
             classification_error=nan, amp_classification_error=nan,
             first_iterate=strongest / (1 + strongest),
             free_entropy=points.free_entropy(bayes, alpha), fixed_points=(),
@@ -639,7 +649,7 @@ class MultiIndex(SavedModel, HasCurves):
         """
         self._require_one("the ladder of estimators")
         ratio = positive_number("alpha", alpha)
-        h, square = self._linear
+        (h,), square = self.linear_part
         shown = self.fixed_points.at(0.0)[0] if self.fixed_points.starts else 0.0
         reached = self.fixed_points.reached(ratio)
         given = (ratio, h, square, shown)
@@ -655,32 +665,41 @@ class MultiIndex(SavedModel, HasCurves):
         )
 
     @cached_property
-    def _linear(self) -> tuple[float, float]:
-        """E[u y] and E[y²]."""
-        channel = self.channel
+    def linear_part(self) -> tuple[Array, float]:
+        """E[u y] (K,) and E[y²], by which giant steps and linear estimators see labels.
+
+        Raises
+        ------
+        ParameterError
+            Of a density of one's own.
+        """
+        channel, size = self.channel, self.channel.directions
         if channel.probabilities:
-            mean = sp.Add(*(y * p for y, p in channel.probabilities.items()))
-            second = sp.Add(*(y**2 * p for y, p in channel.probabilities.items()))
-            h, square = (
-                GaussianExpectation(x, z).doit() if x.has(z) else x for x in (mean * z, second)
-            )
-            return self._exactly(h), float(square.evalf(17))
+            moments = dict(zip(channel.probabilities, label_moments(channel), strict=True))
+            first = sp.zeros(size, 1)
+            for y, (_, shown, _) in moments.items():
+                first += y * shown
+            second = sp.Add(*(y**2 * p for y, (p, *_) in moments.items()))
+            name = f"E[u y] of {self.target}"
+            h = [0.0 if is_exactly_zero(x, name) else float(x.evalf(17)) for x in first]
+            return np.array(h), float(second.evalf(17))
         if channel.function is None:
             raise ParameterError(
                 "linear estimators need a function or finitely many labels, this law is a density"
             )
+        square = self._square + channel.noise_variance
+        if size > 1:
+            averages = self._matrices.levels[1]
+            rows = np.eye(size, dtype=int).tolist()
+            return np.array([averages.function_moment(row) for row in rows]), square
+        if not self.fixed_points.starts:
+            return np.zeros(1), square
+        node = GaussianExpectation(channel.function * z, z).doit()
+        if is_exactly_zero(node, f"E[u f(u)] of {self.target}"):
+            return np.zeros(1), square
         averages = self.fixed_points.averages
         u, w = averages._line(1.0, 1.0)
-        values = averages.function(u)
-        square = float(w @ values**2) + channel.noise_variance
-        if not self.fixed_points.starts:
-            return 0.0, square
-        node = GaussianExpectation(channel.function * z, z).doit()
-        zero = is_exactly_zero(node, f"E[u f(u)] of {self.target}")
-        return 0.0 if zero else float(w @ (u * values)), square
-
-    def _exactly(self, value: sp.Expr) -> float:
-        return 0.0 if is_exactly_zero(value, f"E[u y] of {self.target}") else float(value.evalf(17))
+        return np.array([w @ (u * averages.function(u))]), square
 
     def convex(self, *, loss: str = "square", alpha: object, ridge: object) -> ConvexEstimate:
         r"""Return the squared cosine of the minimiser of a convex loss with a ridge penalty.

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -200,26 +199,39 @@ class PlaneAverages:
         if self._jumps:
             yield self._labels[1], self._between_planes(means, variances, rotation, orders)
             return
+        axes, u = self._grid(means, variances, rotation)
+        labels, weights = self._labels
+        points = u[0].size
+        if points * len(labels) > _MOST_ENTRIES:
+            raise ParameterError(
+                f"the law {self.channel.name!r} is too sharp for {len(u)} directions, "
+                f"{points * len(labels):.2g} entries: give a larger noise_variance, or fewer "
+                "directions"
+            )
+        count = max(_BLOCK // points, 1)
+        for k in range(0, len(labels), count):
+            rows = slice(k, k + count)
+            yield weights[rows], _contracted(self._law(labels[rows], *u), axes, orders)
+
+    def _grid(
+        self, means: Sequence[Array], variances: Array, rotation: Array
+    ) -> tuple[list[Axis], list[Array]]:
+        """Return the rules along rotated axes, and all points of their grid."""
         nodes, axes = [], []
         for mean, variance in zip(means, variances, strict=True):
             step = self.level.step * min(math.sqrt(variance), self._scale)
             v = np.arange(-self.level.reach, self.level.reach + step / 2, step)
             nodes.append(v)
             axes.append(_posterior_weights(v, np.full(len(v), step), mean, variance))
-        labels, weights = self._labels
-        points = math.prod(len(v) for v in nodes)
-        if points * len(labels) > _MOST_ENTRIES:
+        if math.prod(map(len, nodes)) > _MOST_ENTRIES // 100:
             raise ParameterError(
-                f"the law {self.channel.name!r} is too sharp for {len(nodes)} directions, "
-                f"{points * len(labels):.2g} entries: give a larger noise_variance, or fewer "
-                "directions"
+                f"the law {self.channel.name!r} is too sharp for {len(nodes)} directions: give a "
+                "larger noise_variance, or fewer directions"
             )
         grid = np.meshgrid(*nodes, indexing="ij")
-        u = [sum(rotation[i, k] * grid[k] for k in range(len(grid))) for i in range(len(grid))]
-        count = max(_BLOCK // points, 1)
-        for k in range(0, len(labels), count):
-            rows = slice(k, k + count)
-            yield weights[rows], _contracted(self._law(labels[rows], *u), axes, orders)
+        return axes, [
+            sum(rotation[i, k] * grid[k] for k in range(len(grid))) for i in range(len(grid))
+        ]
 
     def _between_planes(
         self, means: Sequence[Array], variances: Array, rotation: Array, orders: Sequence[Order]
@@ -391,6 +403,45 @@ class PlaneAverages:
         x = np.arange(-reach * scale, reach * scale + step / 2, step)
         return x, step * normal_density(x / scale) / scale
 
+    # ------------------------------------------------------------------ the function
+
+    def dual(self, overlap: Array) -> float:
+        """Return E[f(u) f(u')] for normal u, u' with covariance Q, of the function of the law."""
+        values, rotation = (x[..., ::-1] for x in np.linalg.eigh(overlap))
+        if values[-1] > 1 - 1e-12:
+            return self.function_moment(np.zeros(len(values), int), power=2)
+        values = np.clip(values, 0.0, 1 - 1e-9)
+        means, weights = zip(*(self._means(float(q)) for q in values), strict=True)
+        order = (0,) * len(values)
+        mean = self._of_function(means, 1 - values, rotation, [order], 1)[order]
+        return float(np.vdot(_outer(weights), mean**2))
+
+    def function_moment(self, order: Sequence[int], *, power: int = 1) -> float:
+        """Return E[f^p Π u_i^{k_i}]."""
+        size, given = self.channel.directions, tuple(map(int, order))
+        means = [np.zeros(1)] * size
+        found = self._of_function(means, np.ones(size), np.eye(size), [given], power)[given]
+        return float(found.item())
+
+    def _of_function(
+        self, means: Sequence[Array], variances: Array, rotation: Array, orders: Sequence[Order],
+        power: int,
+    ) -> dict[Order, Array]:  # fmt: skip
+        """Return E[f^p Π s_i^{k_i}] at a grid of means."""
+        certain = self.channel.certain_labels
+        if certain is None:
+            axes, u = self._grid(means, variances, rotation)
+            f = compiled(self.channel.function, self.channel.variables)(*u)
+            values = np.broadcast_to(f, u[0].shape)[..., None] ** power
+            found = _contracted(values, axes, orders)
+            return {order: value[..., 0] for order, value in found.items()}
+        labels = np.array([float(y) for y in certain]) ** power
+        exact = PlaneAverages(replace(self.channel, probabilities=certain))
+        ((_, shares),) = exact.moments(means, variances, rotation, orders)
+        return {order: share @ labels for order, share in shares.items()}
+
+    # ------------------------------------------------------------------ others, given some
+
     def operator(self, overlap: Array, known: Array) -> Array:
         """Return F on matrices of the directions across known ones, (N², N²).
 
@@ -469,7 +520,7 @@ class PlaneAverages:
     def _sums_of_samples(
         self, y: Array, means: Array, spread: Array, rotation: Array
     ) -> Iterator[tuple[slice, Array, Array, Array]]:
-        """Yield moments 0, 1, 2 of standardised posteriors, sample by sample on a grid of its own."""
+        """Yield moments 0, 1, 2 of standardised posteriors, each on a grid of its own."""
         steps = [self.level.step * min(1.0, self._scale / s) for s in spread]
         axes = [np.arange(-self.level.reach, self.level.reach + h / 2, h) for h in steps]
         s = np.stack([x.ravel() for x in np.meshgrid(*axes, indexing="ij")])

@@ -4,9 +4,11 @@ Both see the samples of the readout. Generalised AMP with a normal prior (Rangan
 of several directions Aubin et al., arXiv 1806.05451) iterates, for inputs X with rows of length √d,
 an orthonormal teacher :math:`\Theta` (K, d), and matrices V and Λ (K, K),
 
-.. math:: \omega = X\hat\Theta^\top - g_{t-1}V, \quad g = g(y;\omega,V), \quad
-          \Lambda = -\tfrac{1}{d}\sum\partial_\omega g, \quad
-          \hat\Theta = (1+\Lambda)^{-1}(\Lambda\hat\Theta + g^\top X/d), \quad V = (1+\Lambda)^{-1} .
+.. math::
+    \omega &= X\hat\Theta^\top - g_{t-1}V, \quad g = g(y;\omega,V), \\
+    \Lambda &= -\tfrac{1}{d}\sum\partial_\omega g, \\
+    \hat\Theta &= (1+\Lambda)^{-1}(\Lambda\hat\Theta + g^\top X/d), \\
+    V &= (1+\Lambda)^{-1} .
 
 The output function comes as a function. What is measured is :math:`\Theta P\Theta^\top` with the
 projector P on the estimated directions: the squared cosine of one direction; of several, with
@@ -15,7 +17,6 @@ projector P on the estimated directions: the squared cosine of one direction; of
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -100,7 +101,7 @@ class MessagePassing:
 
 @dataclass(frozen=True, slots=True)
 class Spectral:
-    r"""Directions from the leading eigenvectors of :math:`\sum_\mu T(y_\mu)\otimes x_\mu x_\mu^\top`.
+    r"""Directions from the leading eigenvectors of :math:`\sum T(y_\mu)\otimes x_\mu x_\mu^\top`.
 
     Parameters
     ----------

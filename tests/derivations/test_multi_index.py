@@ -222,8 +222,8 @@ def test_convex_losses_meet_the_classifiers(loss):
 @pytest.mark.slow
 def test_the_square_loss_is_ridge_regression_at_its_best_penalty():
     model = MultiIndex("tanh", noise_variance=0.1)
-    h, square = model._linear
-    best = square / h**2 - 1
+    (h,), square = model.linear_part
+    best = float(square / h**2 - 1)
     found = model.convex(alpha=2, ridge=best).squared_cosine
     assert found == pytest.approx(model.estimators(alpha=2).ridge, rel=1e-9)
 
