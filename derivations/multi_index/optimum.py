@@ -2,8 +2,8 @@ r"""The optimum beside a giant step: what anyone could do with the samples that 
 
 A network takes α0 d samples for its step and αd for its readout; the fair budget of an estimator is
 their sum. Of what the network does, the part that uses one direction κ = v·x with alignment γ
-along :math:`h_1` cannot beat :math:`D_f(1) - D_f(\gamma^2\hat h_1\hat h_1^\top)`, and the best linear predictor is
-:math:`\|P_{>1}f\|^2`; the bulk adds the linear part to the direction.
+along :math:`h_1` cannot beat :math:`D_f(1) - D_f(\gamma^2\hat h_1\hat h_1^\top)`, and the best
+linear predictor is :math:`\|P_{>1}f\|^2`; the bulk adds the linear part to the direction.
 """
 
 from __future__ import annotations
