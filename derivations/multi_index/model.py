@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...digits import checked_digits
 from ...errors import ParameterError, UnsupportedExpressionError
-from ...numeric.arguments import positive_number, whole_number
+from ...numeric.arguments import positive_number, real_array, whole_number
 from ...numeric.networks.message_passing import MessagePassing, Spectral
 from ...numeric.networks.run import simulate as run
 from ...numeric.networks.sizes import sample_count
@@ -36,7 +36,7 @@ from ..networks import Network, SimulatedNetworks
 from . import physics
 from .certified import certified_threshold
 from .channels import Channel, channel_of_density, channel_of_law, read_channel
-from .fixed_points import FixedPoints
+from .fixed_points import FixedPoints, MatrixFixedPoints
 from .line_averages import LineAverages
 from .plane_averages import PlaneAverages
 from .thresholds import EASY, TRIVIAL, Threshold, label_moments, weak_recovery
@@ -214,9 +214,9 @@ class StateEvolution(Result):
     Attributes
     ----------
     alpha : float
-    start : float
-        First overlap.
-    overlaps : tuple of float
+    start : float, or tuple of float
+        First overlap; of several directions the overlap matrix row by row.
+    overlaps : tuple of float, or of tuples of float
     growth : float
         α/α_c, by which small overlaps grow where labels show nothing at first order; else NaN.
     rests_on : str
@@ -225,8 +225,10 @@ class StateEvolution(Result):
     _document = "state evolution"
 
     alpha: float = field(metadata=quantity("sample complexity", r"\alpha"))
-    start: float = field(metadata=quantity("start", "q_0"))
-    overlaps: tuple[float, ...] = field(metadata=quantity("overlaps", "q_t"))
+    start: float | tuple[float, ...] = field(metadata=quantity("start", "q_0"))
+    overlaps: tuple[float, ...] | tuple[tuple[float, ...], ...] = field(
+        metadata=quantity("overlaps", "q_t")
+    )
     growth: float = field(metadata=quantity("growth of small overlaps", r"\alpha/\alpha_c"))
     rests_on: str = "state evolution, d → ∞"
 
@@ -441,55 +443,62 @@ class MultiIndex(SavedModel, HasCurves):
             return "AMP reaches the optimum" if bayes else "nothing can be learned with n ∝ d here"
         return "hard: AMP stays below the optimum"
 
-    def function_error(self, overlap: float) -> float:
-        r"""Return :math:`D_f(1) - D_f(q)`, of the posterior mean of the function; NaN without one.
+    def function_error(self, overlap: float | Array) -> float:
+        r"""Return :math:`D_f(1) - D_f(Q)`, of the posterior mean of the function; NaN without one.
 
-        Of an estimate that uses one direction with γ² it is the bound at q = γ².
+        Of an estimate that uses one direction with γ² it is the bound at q = γ²; of several
+        directions the overlap is a matrix, or a number times the unit matrix.
         """
-        self._require_one("the error at an overlap")
         if self.channel.function is None:
             return math.nan
-        averages = self.fixed_points.averages
-        return max(self._square - averages.dual(overlap), 0.0) if overlap < 1 else 0.0
+        size = self.channel.directions
+        if size == 1:
+            q = float(overlap)
+            found = self.fixed_points.averages.dual(q) if q < 1 else self._square
+        else:
+            matrix = overlap * np.eye(size) if np.ndim(overlap) == 0 else np.asarray(overlap)
+            found = self._matrices.levels[1].dual(matrix)
+        return max(self._square - found, 0.0)
 
     @cached_property
     def _square(self) -> float:
-        return self.fixed_points.averages.dual(1.0)
+        """E f²."""
+        if self.channel.directions == 1:
+            return self.fixed_points.averages.dual(1.0)
+        return self._matrices.levels[1].dual(np.eye(self.channel.directions))
+
+    @cached_property
+    def _matrices(self) -> MatrixFixedPoints:
+        return MatrixFixedPoints(self.channel)
 
     def _solved_matrix(self, alpha: float) -> OptimalEstimation:
-        averages = PlaneAverages(self.channel)
-        size = self.channel.directions
-        found = []
+        points, size, nan = self._matrices, self.channel.directions, math.nan
         # From 0⁺, the symmetry of directions broken; and from the solution with information.
         low = _START * np.diag(1 + 0.3 * np.arange(size))
-        for start in (low, _INFORMED * np.eye(size) - low / 10):
-            matrix = averages.iterated(alpha, start)
-            informed = averages.at(matrix)
-            conjugate = alpha * informed.information
-            entropy = (
-                np.trace(conjugate) / 2 - np.linalg.slogdet(np.eye(size) + conjugate)[1] / 2
-                - np.trace(matrix @ conjugate) / 2 + alpha * informed.free_energy
-            )  # fmt: skip
-            found.append((matrix, float(entropy)))
-        bayes = max(found, key=lambda pair: pair[1])
-        amp = found[0]
-        least = [float(np.linalg.eigvalsh(m)[0]) for m in (bayes[0], amp[0])]
-        fine = PlaneAverages(self.channel, 1).at(bayes[0]).information
-        change = float(np.abs(fine - averages.at(bayes[0]).information).max())
-        first = averages.at(np.zeros((size, size))).information
+        starts = [points.reached(alpha, _INFORMED * np.eye(size) - low / 10)]
+        threshold = self._threshold
+        shown = threshold.kind == TRIVIAL
+        # Where labels show nothing at first order, 0 is a fixed point, stable up to the threshold.
+        amp = np.zeros((size, size))
+        if shown or alpha > threshold.value:
+            amp = points.reached(alpha, low)
+        bayes = max((amp, *starts), key=lambda matrix: points.free_entropy(matrix, alpha))
+        least = [float(np.linalg.eigvalsh(matrix)[0]) for matrix in (bayes, amp)]
+        first = points.levels[1].at(np.zeros((size, size))).information if shown else amp * 0
         strongest = alpha * float(np.linalg.eigvalsh(first)[-1])
         return OptimalEstimation(
-            alpha=alpha, overlap=least[0], amp_overlap=least[1], error=math.nan,
-            amp_error=math.nan, classification_error=math.nan, amp_classification_error=math.nan,
+            alpha=alpha, overlap=least[0], amp_overlap=least[1],
+            error=self.function_error(bayes), amp_error=self.function_error(amp),
+            classification_error=nan, amp_classification_error=nan,
             first_iterate=strongest / (1 + strongest),
-            free_entropy=bayes[1], fixed_points=(),
-            overlaps=tuple(bayes[0].ravel().tolist()), amp_overlaps=tuple(amp[0].ravel().tolist()),
+            free_entropy=points.free_entropy(bayes, alpha), fixed_points=(),
+            overlaps=tuple(bayes.ravel().tolist()), amp_overlaps=tuple(amp.ravel().tolist()),
             regime=self._regime(*least) if max(least) > 1e-6 else "some direction is not learned",
-            errors={"overlap": max(alpha * change, 1e-10)},
+            errors={"overlap": max(points.error(bayes, alpha), 1e-11)},
             rests_on=(
                 "replica-symmetric free entropy; iterated from small overlaps of broken symmetry "
                 "and from large ones, the larger free entropy is Bayes; quadrature, two levels "
-                f"compared; {self._threshold.reason}"
+                f"compared; {threshold.reason}"
             ),
         )  # fmt: skip
 
@@ -501,29 +510,43 @@ class MultiIndex(SavedModel, HasCurves):
         Parameters
         ----------
         alpha : float
-        start : float, optional
-            First overlap; by default 0 where labels show the direction at first order, else 0.001,
-            because 0 is a fixed point there.
+        start : float or array (K, K), optional
+            First overlap, of several directions a number times the unit matrix, or the overlap
+            matrix; by default 0 where labels show a direction at first order, else 0.001, because 0
+            is a fixed point there.
         steps : int
         """
-        self._require_one("the overlap")
         ratio, count = positive_number("alpha", alpha), whole_number("steps", steps)
         threshold = self._threshold
         first = 0.0 if threshold.kind == TRIVIAL else _START
-        q = first if start is None else self._checked_overlap(start)
-        first, found = q, []
+        overlap = self._checked_overlap(first if start is None else start)
+        one, found = np.eye(self.channel.directions), [overlap]
         for _ in range(count):
-            conjugate = ratio * self.fixed_points.averages.at(q)[0]
-            q = conjugate / (1 + conjugate)
-            found.append(q)
+            conjugate = ratio * self._information(found[-1])
+            found.append(one - np.linalg.inv(one + conjugate))
         growth = ratio / threshold.value if threshold.kind == EASY else math.nan
-        return StateEvolution(ratio, first, tuple(found), growth)
+        rows = [tuple(matrix.ravel().tolist()) for matrix in found]
+        known = [row[0] for row in rows] if len(one) == 1 else rows
+        return StateEvolution(ratio, known[0], tuple(known[1:]), growth)  # type: ignore[arg-type]
 
-    @staticmethod
-    def _checked_overlap(value: object) -> float:
-        found = positive_number("start", value) if value else 0.0
-        if found >= 1:
-            raise ParameterError(f"start must be an overlap q = cos² in [0, 1), got {value!r}")
+    def _information(self, overlap: Array) -> Array:
+        if self.channel.directions > 1:
+            return self._matrices.levels[1].at(overlap).information
+        return np.array([[self.fixed_points.averages.at(float(overlap[0, 0]))[0]]])
+
+    def _checked_overlap(self, value: Any) -> Array:
+        size = self.channel.directions
+        found = real_array("start", value)
+        if not found.ndim:
+            found = found * np.eye(size)
+        symmetric = found.shape == (size, size) and np.allclose(found, found.T)
+        inside = np.linalg.eigvalsh(found) if symmetric else np.array([math.nan])
+        if not (inside[0] > -1e-12 and inside[-1] < 1):
+            raise ParameterError(
+                "start must be an overlap q = cos² in [0, 1)"
+                + (f" or a symmetric {size} × {size} matrix between 0 and 1" if size > 1 else "")
+                + f", got {value!r}"
+            )
         return found
 
     def thresholds(self, *, certify: bool = False, digits: int | None = None) -> WeakRecovery:
@@ -583,8 +606,8 @@ class MultiIndex(SavedModel, HasCurves):
         ])  # fmt: skip
         if np.linalg.matrix_rank(shown, tol=1e-9) != 1:
             return ()
-        known = np.linalg.svd(shown)[0][:, 0]
-        return PlaneAverages(self.channel).specialisation(known)
+        known = np.linalg.svd(shown)[0][:, :1]
+        return self._matrices.specialisation(known)
 
     @property
     def exact_threshold(self) -> sp.Expr | None:
@@ -626,7 +649,7 @@ class MultiIndex(SavedModel, HasCurves):
         """
         self._require_one("the ladder of estimators")
         ratio = positive_number("alpha", alpha)
-        h, square = self._linear
+        (h,), square = self.linear_part
         shown = self.fixed_points.at(0.0)[0] if self.fixed_points.starts else 0.0
         reached = self.fixed_points.reached(ratio)
         given = (ratio, h, square, shown)
@@ -642,32 +665,41 @@ class MultiIndex(SavedModel, HasCurves):
         )
 
     @cached_property
-    def _linear(self) -> tuple[float, float]:
-        """E[u y] and E[y²]."""
-        channel = self.channel
+    def linear_part(self) -> tuple[Array, float]:
+        """E[u y] (K,) and E[y²], by which giant steps and linear estimators see labels.
+
+        Raises
+        ------
+        ParameterError
+            Of a density of one's own.
+        """
+        channel, size = self.channel, self.channel.directions
         if channel.probabilities:
-            mean = sp.Add(*(y * p for y, p in channel.probabilities.items()))
-            second = sp.Add(*(y**2 * p for y, p in channel.probabilities.items()))
-            h, square = (
-                GaussianExpectation(x, z).doit() if x.has(z) else x for x in (mean * z, second)
-            )
-            return self._exactly(h), float(square.evalf(17))
+            moments = dict(zip(channel.probabilities, label_moments(channel), strict=True))
+            first = sp.zeros(size, 1)
+            for y, (_, shown, _) in moments.items():
+                first += y * shown
+            second = sp.Add(*(y**2 * p for y, (p, *_) in moments.items()))
+            name = f"E[u y] of {self.target}"
+            h = [0.0 if is_exactly_zero(x, name) else float(x.evalf(17)) for x in first]
+            return np.array(h), float(second.evalf(17))
         if channel.function is None:
             raise ParameterError(
                 "linear estimators need a function or finitely many labels, this law is a density"
             )
+        square = self._square + channel.noise_variance
+        if size > 1:
+            averages = self._matrices.levels[1]
+            rows = np.eye(size, dtype=int).tolist()
+            return np.array([averages.function_moment(row) for row in rows]), square
+        if not self.fixed_points.starts:
+            return np.zeros(1), square
+        node = GaussianExpectation(channel.function * z, z).doit()
+        if is_exactly_zero(node, f"E[u f(u)] of {self.target}"):
+            return np.zeros(1), square
         averages = self.fixed_points.averages
         u, w = averages._line(1.0, 1.0)
-        values = averages.function(u)
-        square = float(w @ values**2) + channel.noise_variance
-        if not self.fixed_points.starts:
-            return 0.0, square
-        node = GaussianExpectation(channel.function * z, z).doit()
-        zero = is_exactly_zero(node, f"E[u f(u)] of {self.target}")
-        return 0.0 if zero else float(w @ (u * values)), square
-
-    def _exactly(self, value: sp.Expr) -> float:
-        return 0.0 if is_exactly_zero(value, f"E[u y] of {self.target}") else float(value.evalf(17))
+        return np.array([w @ (u * averages.function(u))]), square
 
     def convex(self, *, loss: str = "square", alpha: object, ridge: object) -> ConvexEstimate:
         r"""Return the squared cosine of the minimiser of a convex loss with a ridge penalty.
@@ -714,7 +746,7 @@ class MultiIndex(SavedModel, HasCurves):
         )  # fmt: skip
 
     def message_passing(
-        self, *, alpha: float, dimension: int, steps: int = _TRAJECTORY, start: float = 0.0
+        self, *, alpha: float, dimension: int, steps: int = _TRAJECTORY, start: Any = 0.0
     ) -> MessagePassing:
         """Return AMP as a measurement of :func:`giantstep.simulate`, on αd samples of a network.
 
@@ -723,27 +755,36 @@ class MultiIndex(SavedModel, HasCurves):
         alpha : float
         dimension : int
         steps : int
-        start : float
+        start : float or array (K, K)
             Overlap of the first estimate with the teacher; 0 starts without information.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            Of labels of three directions that jump.
         """
-        self._require_one("AMP")
         samples = sample_count("alpha", positive_number("alpha", alpha), dimension)
-        start = self._checked_overlap(start)
+        first = tuple(map(tuple, self._checked_overlap(start).tolist()))
         return MessagePassing(
-            LineAverages(self.channel, 1).posterior, samples, whole_number("steps", steps), start
+            self._posteriors.posterior, samples, whole_number("steps", steps), first
         )
 
-    def spectral(self, *, alpha: float, dimension: int) -> Spectral:
-        r"""Return the spectral estimator :math:`\sum T(y)xx^\top` as a measurement.
+    @property
+    def _posteriors(self) -> LineAverages | PlaneAverages:
+        """What labels say of u; finite networks need no more than the rough level of planes."""
+        one = self.channel.directions == 1
+        return LineAverages(self.channel, 1) if one else PlaneAverages(self.channel, 0)
 
-        T(y) = 1 − 1/E[u²|y] has the lowest threshold, α_c.
+    def spectral(self, *, alpha: float, dimension: int) -> Spectral:
+        r"""Return the spectral estimator :math:`\sum T(y)\otimes xx^\top` as a measurement.
+
+        :math:`T(y) = 1 - \mathbb{E}[uu^\top|y]^{-1}` has the lowest threshold, α_c.
         """
-        self._require_one("the spectral estimator")
         samples = sample_count("alpha", positive_number("alpha", alpha), dimension)
-        return Spectral(_Preprocessing(LineAverages(self.channel, 1)), samples)
+        return Spectral(_Preprocessing(self._posteriors, self.channel.directions), samples)
 
     def simulate(
-        self, dimension: int = 1000, *, alpha: float, steps: int = _TRAJECTORY, start: float = 0.0,
+        self, dimension: int = 1000, *, alpha: float, steps: int = _TRAJECTORY, start: Any = 0.0,
         **options: Any,
     ) -> SimulatedNetworks:  # fmt: skip
         """Run AMP on samples of finite dimension, and the spectral estimator of easy directions.
@@ -754,7 +795,7 @@ class MultiIndex(SavedModel, HasCurves):
         alpha : float
         steps : int
             Iterations of AMP.
-        start : float
+        start : float or array (K, K)
             As for :meth:`message_passing`.
         **options
             ``seeds``, ``seed``, ``workers``, ``store``, … of :func:`giantstep.simulate`.
@@ -823,20 +864,27 @@ _ESTIMATORS = tuple(
         physics.transformed(physics.ridge_overlap()), physics.efficiency(),
     )
 )  # fmt: skip
-_second = sp.Symbol("m2", positive=True)
-_spectral_transform = compiled(physics.spectral_transform(_second), (_second,))
 
 
 @dataclass(frozen=True)
 class _Preprocessing:
     """Labels as weights of the spectral estimator."""
 
-    averages: LineAverages
+    averages: LineAverages | PlaneAverages
+    directions: int
 
     def __call__(self, y: Array) -> Array:
-        score, slope = self.averages.posterior(y)(np.zeros(len(y)), 1.0)
-        # E[u²|y] = 1 − (−∂g) + g² at ω = 0 and V = 1; a label that says u = 0 has none.
-        return np.asarray(_spectral_transform(np.maximum(1 - slope + score**2, 1e-3)))
+        one = np.eye(self.directions)
+        score, slope = self.averages.posterior(y)(np.zeros((len(y), self.directions)), one)
+        # E[uuᵀ|y] = 1 − (−∂g) + ggᵀ at ω = 0 and V = 1; a label that says u = 0 has none.
+        second = one - slope + score[:, :, None] * score[:, None, :]
+        values, vectors = np.linalg.eigh(second)
+        weights = _spectral_transform(np.maximum(values, 1e-3))
+        return np.asarray(np.einsum("nij,nj,nkj->nik", vectors, weights, vectors))
+
+
+_second = sp.Symbol("m2", positive=True)
+_spectral_transform = compiled(physics.spectral_transform(_second), (_second,))
 
 
 def _solved_rows(model: MultiIndex, columns: Columns) -> BatchSolution:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import sympy as sp
 
 from ...errors import UndecidedError, UnsupportedExpressionError
@@ -82,7 +83,12 @@ def weak_recovery(channel: Channel) -> Threshold:
             return Threshold(EASY, exact, value, 0.0, f"{reason}; α_c: an integral")
         return Threshold(EASY, exact, float(exact.evalf(30)), 0.0, f"{reason}; α_c: closed form")
     if channel.directions > 1:
-        value, error = PlaneAverages(channel).threshold()
+        none, known = np.zeros((channel.directions,) * 2), np.zeros((channel.directions, 0))
+        values = [
+            1 / float(np.linalg.eigvalsh(PlaneAverages(channel, level).operator(none, known)).max())
+            for level in (1, 2)
+        ]
+        value, error = values[0], abs(values[0] - values[1])
     else:
         fine, coarse = (LineAverages(channel, k).second_information() for k in (-1, -2))
         value, error = 1 / fine, abs(1 / fine - 1 / coarse)
