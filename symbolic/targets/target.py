@@ -533,11 +533,12 @@ def target(
             try:
                 expr, coordinates = parse_target(spec, parameters=declared, argument=argument)
             except ExpressionError as error:
-                if "unknown name" not in str(error) or parameters is False:
+                if "unknown name" not in str(error):
                     raise
-                raise ExpressionError(
-                    f"{error}\n  a parameter has to be named: parameters='a', or --parameter a"
-                ) from None
+                hint = "a parameter has to be named: parameters='a', or --parameter a"
+                if parameters is False:
+                    hint = "numbers are needed here: write one in place of a parameter"
+                raise ExpressionError(f"{error}\n  {hint}") from None
         else:
             coordinates = tuple(sp.Symbol(x.name, real=True) for x in checked_variables(variables))
             known = {x.name: x for x in (*declared.values(), *coordinates)}
