@@ -25,7 +25,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import sympy as sp
 
@@ -35,9 +35,11 @@ from ...pages import Table, Typeset, aligned, as_html
 from ...pictures import Bars, Drawn
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.expressions.expression_text import expression_text
+from ...symbolic.expressions.parser import Parameters
 from ...symbolic.expressions.standing import Standing
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.expansion import expansion_latex
+from ...symbolic.leaps.leap_index import leap_index
 from ...symbolic.targets.activation_mask import DegreeMask, activation_mask
 from ...symbolic.targets.projections import (
     Projection,
@@ -49,7 +51,7 @@ from ...symbolic.targets.projections import (
 from ...symbolic.targets.ridge_terms import ridge_terms
 from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.subspaces import Subspace
-from ...symbolic.targets.target import Target, closed_target as read_target
+from ...symbolic.targets.target import Target, target as read_target
 
 _DANDI = "Dandi et al., arXiv 2305.18270"
 _RANDOM_FEATURES = "Mei, Misiakiewicz, Montanari, Appl. Comput. Harmon. Anal. 59 (2022)"
@@ -439,13 +441,14 @@ def predict_fit(
     steps: int = 1,
     *,
     student: str | sp.Expr | Activation | None = None,
+    parameters: Parameters = True,
 ) -> FitPrediction:
     r"""Predict what is fitted after T giant steps, and the error that is left.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
-        f.
+        f. With parameters the answer is a :class:`.CaseTree` of predictions.
     samples_exponent : int, Fraction, Rational or float
         κ1 > 0: n ≍ d^κ1 samples in each step. Floats count as the decimals they print as.
     width_exponent : int, Fraction, Rational or float
@@ -455,6 +458,8 @@ def predict_fit(
     student : str, Expr or Activation, optional
         Activation of the neurons; degrees of the target that it does not see are left out of the
         staircase. By default it sees all.
+    parameters : optional
+        Which symbols of the target are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -474,11 +479,16 @@ def predict_fit(
     >>> predict_fit("He(3, x1) + x1*x2", sp.Rational(5, 2), sp.Rational(3, 2), 0)
     FitPrediction(n ~ d^5/2, p ~ d^3/2, T = 0: U = {0}, error → 7, theorem)
     """
-    f = read_target(target)
+    f = read_target(target, parameters=parameters)
     kappa1 = _exponent(samples_exponent, "samples_exponent", positive=True)
     kappa2 = _exponent(width_exponent, "width_exponent", positive=False)
     count = _checked_steps(steps)
     sigma = None if student is None else activation(student, argument="student")
+    if f.has_open_parameters:
+        tree = f.by_cases(
+            lambda g: predict_fit(g.specialised(), kappa1, kappa2, count, student=sigma), "predicted fit"
+        )
+        return cast(FitPrediction, tree)
     _refuse_constant(f)
     mask = activation_mask(sigma)
     order = int(sp.floor(kappa1))
@@ -500,18 +510,22 @@ def regimes(
     *,
     steps: int = 1,
     student: str | sp.Expr | Activation | None = None,
+    parameters: Parameters = True,
 ) -> RegimeTable:
     """Return the table of fitted functions and errors for several scalings.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of tables.
     exponents : sequence of pairs
         (κ1, κ2) of each row; by default (1, 0), (1, 1), (2, 0), (2, 1) and (2, 2).
     steps : int
         T. All rows are given for one step; those with the fewest samples also for 2 to T steps.
         With 0 all rows are for random features.
     student : str, Expr or Activation, optional
+    parameters : optional
+        Which symbols of the target are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -522,11 +536,19 @@ def regimes(
     >>> table = regimes("x1 + x1*x2 + (x1**2 - 1)*(x2 + x3*x4)", steps=2)
     >>> table.residuals
     (5, 2, 2, 2, 0, 2, 2)
+    >>> tree = regimes("x1 + a*x1*x2", [(1, 1)], parameters="a")
+    >>> [(str(leaf.case), leaf.value.residuals) for leaf in tree.leaves]
+    [('all values', (0,))]
     """
-    f = read_target(target)
+    f = read_target(target, parameters=parameters)
     pairs = _checked_pairs(exponents)
     count = _checked_steps(steps)
     sigma = None if student is None else activation(student, argument="student")
+    if f.has_open_parameters:
+        tree = f.by_cases(
+            lambda g: regimes(g.specialised(), pairs, steps=count, student=sigma), "regimes"
+        )
+        return cast(RegimeTable, tree)
     first = min(1, count)
     fewest = min(kappa1 for kappa1, _ in pairs)
     cases = [(kappa1, kappa2, first) for kappa1, kappa2 in pairs]
@@ -537,6 +559,9 @@ def regimes(
 
 
 def _refuse_constant(f: Target) -> None:
+    if f.case is not None:
+        leap_index(f)
+        return
     if f.is_polynomial:
         constant = f.expansion.degree < 1
     else:

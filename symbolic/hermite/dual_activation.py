@@ -47,6 +47,7 @@ _DIGITS = 30
 _ESTIMATED_ERROR = sp.Rational(1, 10**25)
 
 CLOSED_FORM = "closed form"
+EXPECTATION = "expectation without a closed form by rules"
 PROVEN = "Hermite series, coefficients and remainder proven by ball arithmetic"
 ESTIMATED = "Hermite series, remainder bounded, coefficients and second moments by quadrature"
 
@@ -88,6 +89,7 @@ class DualActivation(Typeset, Drawn):
     rho : Symbol
         The correlation.
     closed_form : Expr or None
+        With parameters, and where no rule applies, the expectation itself.
     coefficients : tuple of pairs of intervals
         (μ_k(f), μ_k(g)) for k = 0, ..., K as (midpoint, radius), rational; none with a closed form.
     tails : pair of Expr
@@ -138,6 +140,12 @@ class DualActivation(Typeset, Drawn):
         if not (at.is_number and at.is_real) or (1 - at**2).is_negative:
             raise ParameterError(f"rho has to be a number in [-1, 1], not {rho!r}")
         unit = sp.Rational(1, 10 ** (digits - 1))
+        if self.f.parameters or self.g.parameters:
+            named = list(dict.fromkeys((*self.f.parameters, *self.g.parameters)))
+            raise ParameterError(
+                f"the value depends on {', '.join(map(str, named))}; give numbers, as in "
+                f"expr.subs({named[0]}, 2)"
+            )
         if self.closed_form is not None:
             number = with_far_tails(self.closed_form.subs(self.rho, at)).evalf(digits)
             if not (number.is_real and number.is_finite):
@@ -229,7 +237,7 @@ def dual_activation(
     ----------
     f, g : str, Expr or Activation
         As :func:`.activations.activation` takes them; g = f if not given. Parameters stay in the
-        closed form; without one they are refused.
+        closed form, or in the expectation where there is none.
     rho : Symbol
         The correlation, declared real.
     order : int, optional
@@ -251,6 +259,9 @@ def dual_activation(
     >>> dual = dual_activation("tanh", rho)
     >>> dual, dual.value(sp.Rational(1, 2), digits=9).value
     (DualActivation(E[tanh(u) tanh(v)] = Hermite series to order 20), 0.186324413)
+    >>> dual = dual_activation(activation("tanh(a*z)", parameters="a"), rho)
+    >>> dual.expr, dual.rests_on
+    (E_{u,v}[tanh(a*u)*tanh(a*v)], 'expectation without a closed form by rules')
     """
     if not isinstance(rho, sp.Symbol) or not rho.is_real:
         raise ParameterError(f"rho has to be a Symbol declared real, not {rho!r}")
@@ -266,16 +277,21 @@ def dual_activation(
 
 def _dual(f: Activation, g: Activation, rho: sp.Symbol, order: int | None) -> DualActivation:
     if order is None:
-        u, v = sp.symbols("u v", cls=sp.Dummy, real=True)
+        u, v = sp.symbols("u v", real=True)
+        if {u, v} & {rho, *f.parameters, *g.parameters}:
+            u, v = sp.symbols("u v", cls=sp.Dummy, real=True)
         result = expect_joint(f(u) * g(v), correlated_pair(u, v, rho))
         if not result.has(JointExpectation, GaussianExpectation):
             return DualActivation(f, g, rho, result)
-        order = DEFAULT_ORDER
+        if not (f.parameters or g.parameters):
+            order = DEFAULT_ORDER
     if f.parameters or g.parameters:
+        if order is None:
+            return DualActivation(f, g, rho, result, rests_on=EXPECTATION)
         names = ", ".join(map(str, dict.fromkeys((*f.parameters, *g.parameters))))
         raise UnsupportedExpressionError(
-            f"E[{f.name}(u) {g.name}(v)] has no closed form by rules, and its Hermite series needs "
-            f"numbers: give values to {names}, or declare them real or with a sign"
+            f"the Hermite series of E[{f.name}(u) {g.name}(v)] needs numbers: give values to "
+            f"{names}, or leave out order for the expectation itself"
         )
     if importlib.util.find_spec("flint") is not None:
         moments, rests_on = _proven_moments, PROVEN

@@ -35,8 +35,8 @@ import html
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import sympy as sp
 from sympy.polys.rings import PolyElement
@@ -48,17 +48,20 @@ from ..exact.constant_enclosures import enclosed_sign
 from ..exact.fields import common_field
 from ..expressions._singularities import affine_slope, expanded
 from ..expressions.functions import relu
+from ..expressions.parser import Parameters
 from ..expressions.regularity import Parity, analyse, reflectable
 from ..gaussian.hermite_polynomials import pairings
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.heat_flow import function_of
+from ..targets.cases import without_splitting
 from ..targets.conditional_spans import MultiIndex, SpanRow, SpanSource
+from ..targets.formal_fields import spanned
 from ..targets.spans import spans_of
 from ..targets.subspaces import Element, Subspace, reduced, vector_text
-from ..targets.target import Target, closed_target as read_target
+from ..targets.target import Target, target as read_target
 from .isotropic_leap import isotropic_leap
 from .leap_index import TargetLike, leap_index
-from .symmetries import find_symmetry, reflection_in
+from .symmetries import find_symmetry, is_invariant_in, reflection_in
 
 HIGHEST_POWER = 4
 # y² is not multiplied out if it takes more products of two terms, in integers or in a larger field.
@@ -463,6 +466,11 @@ class GenerativeLeap(Typeset, WritesJson):
         return "; then ".join(step.witness for step in self.steps)
 
     @property
+    def summary(self) -> str:
+        """The value or the bounds, with what they rest on, in one line."""
+        return str(self)
+
+    @property
     def bounds(self) -> str:
         """The value or the bounds, as a text."""
         if self.is_exact:
@@ -522,12 +530,20 @@ class GenerativeLeap(Typeset, WritesJson):
         }
 
 
-def generative_leap(target: TargetLike) -> GenerativeLeap:
+def generative_leap(
+    target: TargetLike,
+    *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
+) -> GenerativeLeap:
     """Return the generative leap, or bounds of it, with certificates.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -550,8 +566,17 @@ def generative_leap(target: TargetLike) -> GenerativeLeap:
     --------
     >>> print(generative_leap("He(3, x1)").steps[0].witness)
     y^3 shows R^1 at order 1: E[y^3 x⊥] = (324)
+    >>> tree = generative_leap("x1*x2 + a*x1**2", parameters="a")
+    >>> [(str(leaf.case), int(leaf.value)) for leaf in tree.leaves]
+    [('all values', 2)]
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
+    if f.has_open_parameters:
+        return cast(GenerativeLeap, f.by_cases(generative_leap, "generative leap"))
+    if f.case is not None:
+        # Where a = b, for one, f may have a symmetry.
+        f.case.require_irreducible()
+        f = f.specialised()
     # A constant target is refused in words.
     return _Run(f, int(leap_index(f))).result()
 
@@ -622,7 +647,7 @@ class _Run:
             while step is None and order <= max(highest, self.lower):
                 # The lower bound may rise on the way, and lower orders need not be tried then.
                 order = max(order, self.lower)
-                step = next(self._candidates(order), None)
+                step = self._step(order)
                 order += step is None
             if step is None:
                 return None
@@ -630,7 +655,15 @@ class _Run:
             self.subspace = step.subspace
         return max(step.order for step in self.steps)
 
-    def _candidates(self, order: int) -> Iterator[GenerativeStep]:
+    def _step(self, order: int) -> GenerativeStep | None:
+        """Return a step of at most the order; with parameters first one that all values admit."""
+        if self.f.case is not None:
+            with without_splitting():
+                for step in self._candidates(order, sure=True):
+                    return step
+        return next(self._candidates(order), None)
+
+    def _candidates(self, order: int, *, sure: bool = False) -> Iterator[GenerativeStep]:
         """Yield steps of at most the order; y itself first, then transforms with a number."""
         yield from self._by_label(order)
         missing = self.relevant.intersection(self.subspace.orthogonal_complement())
@@ -641,8 +674,10 @@ class _Run:
             yield from self._by_half_line()
             yield from self._by_powers_of_others(order)
             return
-        yield from self._by_powers(order)
-        if missing.dimension == 1 and not is_even:
+        yield from self._by_powers(order, sure=sure)
+        if sure:
+            return
+        if missing.dimension == 1 and not is_even and not is_invariant_in(self.f, missing):
             name = vector_text(missing.basis[0])
             yield GenerativeStep(
                 1,
@@ -672,11 +707,16 @@ class _Run:
         if span.rows and span.subspace.dimension > self.subspace.dimension:
             yield _by_y(span.rows[0].order, span.subspace, span.rows)
 
-    def _by_powers(self, order: int) -> Iterator[GenerativeStep]:
+    def _by_powers(self, order: int, *, sure: bool) -> Iterator[GenerativeStep]:
         assert self.moments is not None
         for tensor_order in range(1, min(order, 2) + 1):
             for power in range(2, HIGHEST_POWER + 1):
-                step = self._by_power(power, tensor_order)
+                try:
+                    step = self._by_power(power, tensor_order)
+                except UndecidedError:
+                    if not sure:
+                        raise
+                    continue
                 if step is not None:
                     yield step
 
@@ -684,7 +724,7 @@ class _Run:
         assert self.moments is not None
         span, first = self.subspace, None
         for signal in self.moments.signals(self.subspace, power, order):
-            span = span + Subspace.spanned_by(signal.vectors, self.f.dimension)
+            span = span + spanned(signal.vectors, self.f.dimension, self.f.case)
             first = first or signal
             if self.relevant <= span:
                 break
@@ -803,7 +843,7 @@ def label_power(target: Target, power: int) -> Target | None:
     label = _in_signs(target.expr)
     result = _in_signs(expanded(label**power))
     try:
-        return read_target(result, target.variables)
+        return replace(read_target(result, target.variables), case=target.case)
     except GiantstepError:
         return None
 

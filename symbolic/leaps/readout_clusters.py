@@ -353,7 +353,7 @@ def _have_equal_norms(target: Target, mask: DegreeMask, step: int) -> bool:
     """Whether the steps before this one lengthen neurons of readouts ±a alike."""
     if not any(mask.admits(2, earlier) for earlier in range(1, min(step, 3))):
         return True
-    return is_exactly_zero(target.mean, f"the mean of {target.name}")
+    return target.vanish([target.mean], f"the mean of {target.name}")
 
 
 def _pairs_and_singles(readouts: Sequence[sp.Expr]) -> tuple[list[sp.Expr], list[sp.Expr]]:
@@ -406,7 +406,9 @@ def _along(
                         value *= b[j] ** (power - (i == j))
                 row = result.setdefault(k, [field.zero] * len(b))
                 row[i] += value
-    rows = {k: Subspace.from_elements([row], field, len(b)) for k, row in result.items()}
+    rows = {
+        k: Subspace.from_elements([row], field, len(b), target.case) for k, row in result.items()
+    }
     return [
         (k, tuple(map(field.to_sympy, result[k]))) for k in sorted(result) if not rows[k] <= line
     ]

@@ -554,14 +554,10 @@ def staircase(
             "readout and biases exclude each other: random biases spread the neurons of one "
             "readout; leave out one of the two"
         )
-    if f.parameters and values is not None:
-        raise ParameterError(
-            f"readout is understood for targets without parameters, and {f.name!r} has "
-            f"{', '.join(map(str, f.parameters))}; give values to them"
-        )
     if f.has_open_parameters:
         options: dict[str, Any] = {
             "variant": chosen, "student": student, "biases": biases, "max_steps": limit,
+            "readout": values,
         }  # fmt: skip
         tree = f.by_cases(lambda g: staircase(g, kappa, **options), "staircase")
         return cast(Staircase, tree)

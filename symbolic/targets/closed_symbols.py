@@ -41,7 +41,7 @@ from ..expressions.activations import z as _z
 from ..expressions.averages import Average
 from ..expressions.functions import HALF, sigmoid, softplus
 from ..expressions.regularity import Parity, analyse
-from ..gaussian.expectation import expect
+from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.integrand_kernels import (
     LONGEST_SUM,
     PRODUCTS_ONLY,
@@ -500,7 +500,7 @@ def _under_powers(
 
 def _closed(inside: sp.Expr) -> list[Piece] | None:
     """Return the symbol of a function by rules, or None."""
-    result = expect(inside.xreplace({T: _z + _XI}), _z)
+    result = GaussianExpectation(inside.xreplace({T: _z + _XI}), _z).doit()
     if result.has(Average, sp.Piecewise):
         return None
     result = as_steps_and_exponentials(result).replace(_is_shifted_sine, _without_shift)

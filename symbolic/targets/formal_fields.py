@@ -272,7 +272,7 @@ def read_subspace(content: Mapping[str, Any]) -> Subspace:
     rows = [[read_open_number(entry) for entry in row] for row in content["basis"]]
     if dimension < 1 or any(len(row) != dimension for row in rows):
         raise ExpressionError(f"a basis has to have rows of {dimension} numbers, got {rows}")
-    return _spanned(rows, dimension)
+    return spanned(rows, dimension)
 
 
 def in_atoms(subspace: Subspace) -> Subspace:
@@ -283,12 +283,13 @@ def in_atoms(subspace: Subspace) -> Subspace:
     generators = getattr(subspace.field, "symbols", ())
     if not any(g.is_Add or g.is_Mul for g in generators):
         return subspace
-    return _spanned(subspace.basis, subspace.ambient_dimension, subspace.case)
+    return spanned(subspace.basis, subspace.ambient_dimension, subspace.case)
 
 
-def _spanned(
+def spanned(
     rows: Sequence[Sequence[sp.Expr]], dimension: int, case: Case | None = None
 ) -> Subspace:
+    """Return the span of vectors of numbers of any kind, with parameters in a case of them."""
     field, elements = formal_field(entry for row in rows for entry in row)
     split = (elements[i * dimension : (i + 1) * dimension] for i in range(len(rows)))
     return Subspace.from_elements(split, field, dimension, case)

@@ -256,6 +256,11 @@ def _ridge(factor: sp.Expr, variables: tuple[sp.Symbol, ...]) -> RidgeFunction:
     _with_forms(factor, variables, first)
     if slopes is None:
         raise _not_a_ridge(factor)
+    if any(entry.free_symbols for entry in slopes):
+        # a x1 + 2 a x2 has the direction of x1 + 2 x2 for all values of a.
+        leading = next(entry for entry in slopes if entry != 0)
+        ratios = tuple(sp.cancel(entry / leading) for entry in slopes)
+        slopes = slopes if any(ratio.free_symbols for ratio in ratios) else ratios
     norm = sp.sqrt(sp.Add(*(entry**2 for entry in slopes)))
     unit = tuple(sp.radsimp(entry / norm) for entry in slopes)
     pivot = next(i for i, entry in enumerate(slopes) if entry != 0)

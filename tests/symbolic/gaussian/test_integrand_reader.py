@@ -204,7 +204,7 @@ def test_moments_of_moduli_and_lengths():
     a = sp.Symbol("a", positive=True)
     moment = 2 ** (a / 2) * sp.gamma(a / 2 + sp.Rational(1, 2)) / sp.sqrt(sp.pi)
     assert gs.expect(sp.Abs(z) ** a, z) == moment
-    assert gs.expect(sp.log(sp.Abs(z)), z) == -sp.log(2) / 2 - sp.EulerGamma / 2
+    assert gs.expect(sp.log(sp.Abs(z)), z).expand() == -sp.log(2) / 2 - sp.EulerGamma / 2
     one = sp.sqrt(2) * sp.sqrt(sp.pi) * sp.exp(sp.Rational(1, 2)) * sp.erfc(sp.sqrt(2) / 2) / 2
     assert gs.expect(1 / (1 + z**2), z) == one
     plane = gs.correlated_pair(u, v, 0)
