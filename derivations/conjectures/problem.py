@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import sympy as sp
+from sympy.solvers.simplex import InfeasibleLPError, UnboundedLPError, lpmax
 
 from ...errors import ExpressionError, GiantstepError, ParameterError
 from ...pages import shorten
@@ -441,6 +442,7 @@ def _shares(ranges: Mapping[str, Range], where: Sequence[Comparison]) -> list[_S
             )
         else:
             parts[x.name] = found
+    _require_feasible(parts, rest)
     result: list[_Share] = []
     for choice in itertools.product(*parts.values()):
         own = dict(zip(parts, choice, strict=True))
@@ -452,6 +454,41 @@ def _shares(ranges: Mapping[str, Range], where: Sequence[Comparison]) -> list[_S
             values,
         ))  # fmt: skip
     return result
+
+
+def _require_feasible(parts: Mapping[str, Sequence[Range]], where: Sequence[Comparison]) -> None:
+    """Refuse linear conditions that contradict each other: then no slack is positive."""
+    slack = sp.Dummy("slack", real=True)
+    rows = [slack <= 1]
+    for c in where:
+        gap = sp.expand(c.right - c.left if c.relation in ("<", "<=", "==") else c.left - c.right)
+        linear = all(gap.is_polynomial(x) and sp.degree(gap, x) <= 1 for x in gap.free_symbols)
+        numbers = gap.as_coefficients_dict()
+        if not linear or any(len(m.free_symbols) > 1 or m.is_Mul for m in numbers):
+            continue
+        if c.relation == "==":
+            rows += [gap >= 0, gap <= 0]
+        else:
+            rows.append(gap >= (0 if "=" in c.relation else slack))
+    if len(rows) < 3:
+        return
+    for name, several in parts.items():
+        low, high = several[0], several[-1]
+        for end, is_open, sign in ((low.low, low.low_open, 1), (high.high, high.high_open, -1)):
+            if end.is_Rational:
+                rows.append(sign * (parameter(name) - end) >= (slack if is_open else 0))
+    try:
+        most, _ = lpmax(slack, rows)
+    except InfeasibleLPError:
+        most = sp.S.Zero
+    except (UnboundedLPError, ValueError):
+        return
+    if most <= 0:
+        spans = ", ".join(f"{name} in {' and '.join(map(str, x))}" for name, x in parts.items())
+        raise ParameterError(
+            f"where: {'; '.join(map(str, where))} contradict each other for {spans}; nothing is "
+            "left that the statement could be about"
+        )
 
 
 def _require_true(condition: Comparison) -> None:

@@ -54,6 +54,7 @@ from ...symbolic.printing.compiled import compiled
 from ..identities import cancels
 from ..outputs import ClosedForms, ModelOutput, parameter
 from .evaluation import as_ball_between
+from .model_boxes import Balls, Layers, NotEnclosed
 from .problem import OTHER, Problem, Range
 from .signs import Function, Undecided, signs_of
 from .statements import Comparison, Independent, Monotone
@@ -154,6 +155,7 @@ class Goal:
     where: tuple[Comparison, ...]
     definitions: Mapping[sp.Symbol, sp.Expr]
     about: str
+    layers: Layers | None = None
 
 
 def attempt(problem: Problem, method: str, *, cells: str = "") -> Proof:
@@ -166,7 +168,7 @@ def attempt(problem: Problem, method: str, *, cells: str = "") -> Proof:
     ParameterError
         If branch and bound is given a range without ends.
     """
-    goal = goal_of(problem)
+    goal = box_goal(problem) if method == "branch and bound" else goal_of(problem)
     kinds: dict[str, Callable[[Goal, str], tuple[list[str], str, bool]]] = {
         "identity": _identity,
         "positive terms": _positive_terms,
@@ -219,6 +221,47 @@ def goal_of(problem: Problem) -> Goal:
         ranges = {x: r for x, r in ranges.items() if x in margin.free_symbols}
         where = tuple(c for c in where if c.left.free_symbols | c.right.free_symbols <= set(ranges))
     return Goal(margin, strict, zero, ranges, where, form.definitions, about)
+
+
+def box_goal(problem: Problem) -> Goal:
+    """Return the same over a box: outputs of models are assignments in the parameters themselves.
+
+    Raises
+    ------
+    NotProven
+        If outputs are not enclosed over boxes.
+    """
+    if not problem.outputs:
+        return goal_of(problem)
+    symbols = tuple(x for x in problem.symbols if not _is_second(problem, x))
+    layers = Layers(symbols)
+    # Of a quantity as a function the second value has no part in it.
+    own = [o for o in problem.outputs if o.free_symbols <= set(symbols)]
+    try:
+        rule = layers.enter(own)
+    except (NotEnclosed, MissingDependencyError) as reason:
+        raise NotProven(f"branch and bound: {str(reason).splitlines()[0]}") from None
+    ranges = {x: problem.ranges[x.name] for x in symbols}
+    where = tuple(
+        Comparison(c.left.xreplace(rule), c.relation, c.right.xreplace(rule))
+        for c in problem.where
+        if not any(_is_second(problem, x) for x in c.left.free_symbols | c.right.free_symbols)
+    )
+    statement = problem.statement
+    if isinstance(statement, Comparison):
+        margin = layers.value(problem.margin.xreplace(rule))
+        zero, about = problem.relation == "==", "the difference"
+        return Goal(margin, problem.strict, zero, ranges, where, {}, about, layers)
+    _require_continuous(problem.left.xreplace({o: sp.Dummy() for o in problem.outputs}))
+    _require_intervals(where, statement.variable)
+    margin = layers.derivative(problem.left.xreplace(rule), parameter(statement.variable))
+    about = f"the derivative with respect to {statement.variable}"
+    if isinstance(statement, Monotone) and not statement.increasing:
+        margin, about = layers.value(-margin), f"minus {about}"
+    strict = isinstance(statement, Monotone) and statement.strict
+    return Goal(
+        margin, strict, isinstance(statement, Independent), ranges, where, {}, about, layers
+    )  # fmt: skip
 
 
 def require_points(problem: Problem) -> None:
@@ -878,8 +921,6 @@ def _at_ends(goal: Goal, x: sp.Symbol, ends: Iterable[sp.Expr], steps: list[str]
 def _branch_and_bound(
     goal: Goal, cells: str, *, most: int = _MOST_CELLS
 ) -> tuple[list[str], str, bool]:
-    if goal.definitions:
-        raise NotProven("branch and bound: outputs of models are not enclosed over boxes")
     if goal.zero:
         raise NotProven("branch and bound: it says nothing of equality")
     for x, one in goal.ranges.items():
@@ -913,8 +954,11 @@ class _Boxes:
         self._goal, self._symbols = goal, tuple(goal.ranges)
         flint = require_flint()
         self._flint = flint
+        self._layers = layers = goal.layers or Layers(self._symbols)
+        self._balls = Balls(layers)
+        slopes = [layers.derivative(goal.margin, x) if goal.layers else goal.margin.diff(x)
+                  for x in self._symbols]  # fmt: skip
         self._value = self._tape([goal.margin])
-        slopes = [goal.margin.diff(x) for x in self._symbols]
         # Values at jumps are in no derivative.
         smooth = not goal.margin.has(*_JUMPS) and not any(s.has(*_SINGULAR) for s in slopes)
         self._slopes = self._tape(slopes) if smooth else None
@@ -923,9 +967,7 @@ class _Boxes:
         self._faces: dict[tuple[tuple[int, sp.Expr], ...], int | None] = {}
 
     def _tape(self, exprs: Sequence[sp.Expr]) -> BallTape:
-        targets = [sp.Dummy(real=True) for _ in exprs]
-        pairs = list(zip(targets, exprs, strict=True))
-        return BallTape(self._symbols, (), pairs, targets)
+        return self._layers.tape(exprs)
 
     @property
     def whole(self) -> Cell:
@@ -1004,7 +1046,7 @@ class _Boxes:
             return self._decided(cell)
 
     def _decided(self, cell: Cell) -> bool | None:
-        balls = [as_ball_between(*one) for one in cell]
+        balls = self._balls([as_ball_between(*one) for one in cell])
         for relation, tape in self._conditions:
             gap = tape(balls)[0]
             outside = {"<": gap <= 0, "<=": gap < 0, ">": gap >= 0, ">=": gap > 0}
@@ -1016,18 +1058,22 @@ class _Boxes:
         if self._slopes is None:
             return False if value >= 0 else None
         slopes = self._slopes(balls)
-        middles = [self._flint.arb(ball.mid()) for ball in balls]
-        centre = self._value(middles)[0]
+        own = balls[: len(cell)]
+        middles = [self._flint.arb(ball.mid()) for ball in own]
+        centre = self._value(self._balls(middles))[0]
         if centre < 0 and not self._conditions:
             middle = {x: (a + b) / 2 for x, (a, b) in zip(self._symbols, cell, strict=True)}
             raise NotProven("branch and bound: the margin has the wrong sign in the box", middle)
         mean = centre + sum(
-            (s * (b - m) for s, b, m in zip(slopes, balls, middles, strict=True)),
+            (s * (b - m) for s, b, m in zip(slopes, own, middles, strict=True)),
             self._flint.arb(0),
         )
         if mean > 0:
             return True
-        if value >= 0 or mean >= 0 or self._touches(cell, balls):
+        if value >= 0 or mean >= 0:
+            return False
+        # Derivatives at a face are of what is written in the variables themselves.
+        if self._goal.layers is None and self._touches(cell, balls):
             return False
         return self._by_faces(cell, slopes)
 
@@ -1082,6 +1128,8 @@ class _Boxes:
                 least[i], moved = (end, end), True
         if not moved:
             return None
+        if self._goal.layers is not None:
+            return self._decided(tuple(least))
         points = {
             x: low for x, (low, high) in zip(self._symbols, least, strict=True) if low == high
         }
@@ -1283,12 +1331,17 @@ class _Eliminations:
         if not roots:
             return None
         inside = max((p.base for p in roots), key=lambda u: (u.count_ops(), str(u)))
-        mark = sp.Dummy("root", positive=True)
+        mark = sp.Symbol(f"root_{depth}", real=True)
         rule = {p: mark ** int(2 * p.exp) for p in roots if p.base == inside}
-        written = self._numerator(replace(goal, margin=goal.margin.xreplace(rule)), depth)
+        ranges = {**goal.ranges, mark: Range(sp.S.Zero, sp.oo, True)}
+        marked = replace(goal, margin=goal.margin.xreplace(rule), ranges=ranges)
+        written = self._numerator(marked, depth)
         if written is None or not written[0].is_polynomial(mark):
             return None
         above, steps = written
+        real = self._part(goal, inside, depth)
+        if real is None:
+            return None
         flat, slope = sp.S.Zero, sp.S.Zero
         for (n,), c in sp.Poly(above, mark).terms():
             if n % 2:
@@ -1311,7 +1364,8 @@ class _Eliminations:
                 parts.append(last)
                 strict = last[1]
             head = f"it is A + B*sqrt({inside}) with A = {flat}, B = {slope}"
-            return [head, *steps, *(x for p in parts if p is not None for x in p[0])], strict
+            shown = [line for p in (real, *parts) if p is not None for line in p[0]]
+            return [head, *steps, *shown], strict
         return None
 
     def _discriminants(self, goal: Goal, depth: int) -> _Shown | None:
