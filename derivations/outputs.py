@@ -8,7 +8,7 @@ outputs are rational in quantities with signs says so by :class:`ClosedForms`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ import sympy as sp
 
 from ..errors import ParameterError
 from ..numeric.arguments import real_number
+from ..symbolic.exact.enclosures import Enclosure
 from .kernels.arguments import known_names
 
 BEST = sp.Symbol("best")
@@ -49,6 +50,14 @@ class ClosedForms:
         Symbols for numbers of this model, which derivatives hold fixed: functions of the
         coordinates, or the symbol itself.
     meanings : mapping from Symbol to str
+    unknown : Symbol, optional
+        What gives the coordinates at given parameters.
+    located : mapping from Symbol to Expr
+        Coordinates in `unknown`, parameters by name, and constants.
+    equation : Expr, optional
+        What vanishes at the unknown, and falls strictly with it where all coordinates are positive.
+    numbers : callable, optional
+        Of a number of digits: an enclosure of each constant.
     """
 
     outputs: Mapping[str, sp.Expr]
@@ -58,6 +67,10 @@ class ClosedForms:
     abbreviations: Mapping[sp.Symbol, sp.Expr]
     constants: Mapping[sp.Symbol, sp.Expr]
     meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
+    unknown: sp.Symbol | None = None
+    located: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    equation: sp.Expr | None = None
+    numbers: Callable[[int], Mapping[sp.Symbol, Enclosure]] | None = None
 
 
 class Quantity(sp.Atom):  # type: ignore[misc]

@@ -21,11 +21,12 @@ from ...result import Result, quantity
 from ..curves import HasCurves
 from ..evidence import Finding
 from ..outputs import Outputs, parameter
-from .evaluation import EXACT, bounds_at
-from .problem import Problem, problems
-from .proofs import METHODS, NotProven, Proof, attempt
+from .evaluation import EXACT
+from .problem import OTHER, Problem, exact_number, problems, read_range
+from .proofs import METHODS, NotProven, Proof, attempt, require_points
 from .random_targets import TargetFamily
-from .search import Tried, fails, is_best, search
+from .search import Tried, Violation, is_best, search, turning_point, violation_at
+from .statements import Comparison
 from .target_statements import (
     LABEL,
     TargetStatement,
@@ -185,9 +186,8 @@ class ConjectureVerdict(Result):
         outputs = None
         if self.model:
             outputs = _model_of(self.model_class, self.model).outputs
-        over = {name: text.strip("[]()").replace(", ", ":") for name, text in self.over.items()}
         try:
-            return problems(self.statement, over, self.where, outputs)[1]
+            return problems(self.statement, self.over, self.where, outputs)[1]
         except GiantstepError as error:
             raise ParameterError(
                 f"the statement cannot be read back from text: {str(error).splitlines()[0]}"
@@ -283,7 +283,8 @@ def conjecture(
         penalty 64. With 0 there is no search.
     seed : int
         Fixes the points.
-    method : {"identity", "positive terms", "sturm", "branch and bound", "search"}, optional
+    method : {"identity", "positive terms", "sturm", "derivatives", "branch and bound", \
+              "elimination", "search"}, optional
         Nothing but this; default: all, first a short search, then proofs, then the search.
     store : path, optional
         Folder for finished blocks of the search: the same call resumes there.
@@ -335,7 +336,7 @@ def conjecture(
     common: dict[str, Any] = {
         "statement": str(read), "formula": read.latex(), "seed": seed, "model": model,
         "model_class": model_class, "where": _conditions(parts, where),
-        "over": _shown(parts[0], over),
+        "over": _shown(over),
     }  # fmt: skip
     if tries is None:
         has_outputs = any(p.outputs for p in parts)
@@ -375,6 +376,8 @@ def conjecture(
     else:
         verdict = Verdict.UNDECIDED
         if not known:
+            for part in parts:
+                require_points(part)
             obstacles.append("search: no point of the ranges has a value that meets the conditions")
         elif counts["worst_margin"] < 0:
             obstacles.append("search: in floats the relation fails, and no proof of that was found")
@@ -417,6 +420,9 @@ def _one(
                 return attempt(part, one), None, tried, []
             except NotProven as reason:
                 obstacles.append(str(reason))
+                violation = _seen(part, reason.point)
+                if violation is not None:
+                    return None, _counterexample(part, violation.point, violation), tried, []
                 if method == "branch and bound" and "needs a box" in str(reason):
                     raise ParameterError(f"over: {reason}") from None
     if method is None and tries and not is_best(part):
@@ -424,6 +430,18 @@ def _one(
         if violation is not None:
             return None, _counterexample(part, violation.point, violation), tried, []
     return None, None, tried, obstacles
+
+
+def _seen(part: Problem, point: Mapping[sp.Symbol, sp.Expr]) -> Violation | None:
+    """Return the counterexample that a failed proof ran into."""
+    names = {x.name for x in point}
+    if isinstance(part.statement, Comparison):
+        if names != set(part.ranges):
+            return None
+        return violation_at(part, {x.name: value for x, value in point.items()})
+    if names | {f"{part.statement.variable}{OTHER}"} != set(part.ranges):
+        return None
+    return turning_point(part, point)
 
 
 def _outputs(of: Any) -> Outputs | None:
@@ -469,22 +487,20 @@ def _conditions(parts: Sequence[Problem], where: Any) -> tuple[str, ...]:
     return tuple(str(x) for x in given)
 
 
-def _shown(part: Problem, over: Mapping[Any, Any]) -> dict[str, str]:
-    result = {}
-    for key in over:
-        name = key if isinstance(key, str) else key.name
-        value = part.ranges.get(name, part.fixed.get(name))
-        result[name] = str(value)
-    return result
+def _shown(over: Mapping[Any, Any]) -> dict[str, str]:
+    names = {key: key if isinstance(key, str) else key.name for key in over}
+    return {names[key]: str(read_range(names[key], value)) for key, value in over.items()}
 
 
 def _counterexample(part: Problem, point: Mapping[str, Any], found: Any) -> Counterexample:
     bases = dict.fromkeys([found.left.basis, found.right.basis])
     if len(bases) > 1:
         bases.pop(EXACT, None)
+    rule = {parameter(name): value for name, value in point.items()}
+    others = {name: value.xreplace(rule) for name, value in part.determined.items()}
     return Counterexample(
         relation=f"{part.left} {part.relation} {part.right}",
-        point={name: str(value) for name, value in point.items()},
+        point={name: str(value) for name, value in {**point, **others}.items()},
         left=str(found.left),
         right=str(found.right),
         basis="; ".join(bases),
@@ -528,12 +544,12 @@ def _line(part: Problem, point: Mapping[str, Any]) -> str:
 
 
 def _fails_at(part: Problem, one: Counterexample) -> bool:
-    if set(one.point) != set(part.ranges):
+    if set(one.point) != {*part.ranges, *part.determined}:
         return False
-    point = {parameter(name): sp.Rational(value) for name, value in one.point.items()}
-    inside = all(part.ranges[x.name].contains(value) for x, value in point.items())
-    left, right = bounds_at([part.left, part.right], point)
-    return inside and fails(part.relation, left, right)
+    point = {name: exact_number(name, one.point[name]) for name in part.ranges}
+    at = {parameter(name): value for name, value in point.items()}
+    others = all(str(x.xreplace(at)) == one.point[name] for name, x in part.determined.items())
+    return others and violation_at(part, point) is not None
 
 
 def _about_targets(

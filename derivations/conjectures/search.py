@@ -7,6 +7,7 @@ drawn, too. A margin that is not proven to have the wrong sign at a rational poi
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,9 +21,11 @@ from scipy.optimize import minimize
 
 from ...errors import GiantstepError
 from ...numeric.networks.run import progress_bar
-from ..outputs import BEST, parameter
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ..outputs import BEST, ModelOutput, parameter
 from .evaluation import Bounds, Evaluator, bounds_at
-from .problem import Problem, Range
+from .problem import OTHER, Problem, Range
+from .statements import InVariable
 from .store import PieceStore
 
 Array = NDArray[np.float64]
@@ -32,7 +35,9 @@ _DECADES = 30.0
 # Rounding: a margin below this share of both sides is none.
 _ROUNDING = 1e-9
 _DENOMINATORS = (1, 2, 4, 5, 8, 10, 20, 25, 50, 100, 200, 500, 1000, 10**4, 10**6, 10**8)
+_SIMPLE = tuple(map(sp.Rational, ("0", "1", "-1", "2", "-2", "1/2", "-1/2", "3", "-3", "10", "-10")))
 _CANDIDATES = 8
+_SHRINKING = 40
 
 
 @dataclass(frozen=True)
@@ -60,9 +65,9 @@ class Tried:
 
 @dataclass(frozen=True)
 class Violation:
-    """A rational point at which a relation is proven not to hold."""
+    """An exact point at which a relation is proven not to hold."""
 
-    point: Mapping[str, sp.Rational]
+    point: Mapping[str, sp.Expr]
     left: Bounds
     right: Bounds
 
@@ -283,15 +288,9 @@ class _Look:
         for candidate in (simple, self._rational(point, _DENOMINATORS[-1])):
             if candidate is None:
                 continue
-            try:
-                left, right = bounds_at(
-                    [self._problem.left, self._problem.right],
-                    {parameter(name): value for name, value in candidate.items()},
-                )
-            except (GiantstepError, ArithmeticError):
-                continue
-            if fails(self._problem.relation, left, right):
-                return Violation(candidate, left, right)
+            found = violation_at(self._problem, candidate)
+            if found is not None:
+                return found
         return None
 
     def _simplified(self, point: Array, margin: float) -> dict[str, sp.Rational] | None:
@@ -301,16 +300,15 @@ class _Look:
             return None
         names = list(current)
         for name in names:
-            exact = current[name]
-            for most in _DENOMINATORS:
-                for value in self._nearby(float(exact), most):
-                    changed = {**current, name: value}
-                    if self._fails_clearly(changed, margin):
-                        break
-                else:
-                    continue
-                current = changed
-                break
+            exact = float(current[name])
+            options = itertools.chain(
+                _SIMPLE, *(self._nearby(exact, most) for most in _DENOMINATORS)
+            )  # fmt: skip
+            for value in options:
+                changed = {**current, name: value}
+                if self._fails_clearly(changed, margin):
+                    current = changed
+                    break
         return current
 
     def _nearby(self, number: float, most: int) -> list[sp.Rational]:
@@ -345,6 +343,61 @@ class _Look:
                 return None
             result[x.name] = number
         return result
+
+
+def violation_at(problem: Problem, point: Mapping[str, sp.Expr]) -> Violation | None:
+    """Return both sides at an exact point of the ranges if the relation is proven to fail there."""
+    if not all(one.contains(point[name]) for name, one in problem.ranges.items()):
+        return None
+    at = {parameter(name): value for name, value in point.items()}
+    sides = [x for c in problem.where for x in (c.left, c.right)]
+    try:
+        left, right, *others = bounds_at([problem.left, problem.right, *sides], at)
+        for c, a, b in zip(problem.where, others[::2], others[1::2], strict=True):
+            if not holds(c.relation, a, b, (c.left - c.right).xreplace(at)):
+                return None
+    except (GiantstepError, ArithmeticError):
+        return None
+    if fails(problem.relation, left, right):
+        return Violation(point, left, right)
+    if problem.strict and _are_equal((problem.left - problem.right).xreplace(at)):
+        return Violation(point, left, right)
+    return None
+
+
+def turning_point(problem: Problem, point: Mapping[sp.Symbol, sp.Expr]) -> Violation | None:
+    """Return two points between which a quantity turns back, near one where its slope does."""
+    assert isinstance(problem.statement, InVariable)
+    name = problem.statement.variable
+    second = name + OTHER
+    for k in range(_SHRINKING):
+        for sign in (1, -1):
+            start = {x.name: value for x, value in point.items()}
+            other = start[name] + sign * sp.Rational(1, 2**k)
+            low, high = sorted((start[name], other))
+            found = violation_at(problem, {**start, name: low, second: high})
+            if found is not None:
+                return found
+    return None
+
+
+def holds(relation: str, left: Bounds, right: Bounds, gap: sp.Expr) -> bool:
+    """Tell whether a relation is right for all numbers within two bounds, or for equal sides."""
+    opposite = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+    if relation in opposite and fails(opposite[relation], left, right):
+        return True
+    return "=" in relation and (
+        left.lower == left.upper == right.lower == right.upper or _are_equal(gap)
+    )
+
+
+def _are_equal(gap: sp.Expr) -> bool:
+    if gap.free_symbols or gap.atoms(ModelOutput):
+        return False
+    try:
+        return is_exactly_zero(gap, "the difference")
+    except GiantstepError:
+        return False
 
 
 def fails(relation: str, left: Bounds, right: Bounds) -> bool:

@@ -6,7 +6,13 @@ rational, and what has to be positive is a sum of what remains,
 .. math:: \beta = \frac y{1+y} + e, \quad b = (v + \nu)\frac ye, \quad
     \alpha = \frac y{1+y} + \frac{e v}{v + \nu} + a, \quad \lambda = \frac{\nu a}\beta .
 
-For every ν the penalty λ is positive with q = a/α; y runs over all positive numbers.
+For every ν the penalty λ is positive with q = a/α; y runs over all positive numbers. At given
+parameters all are functions of s, the variable of the paper's closed form,
+
+.. math:: y = \frac\beta{s-\beta}, \quad e = \beta\,\frac{s-1}s, \quad
+    \nu = b\,\frac{(s-1)(s-\beta)}s - v, \quad a = \frac{\lambda\beta}\nu ,
+
+and each of the three terms of α falls strictly with s.
 """
 
 from __future__ import annotations
@@ -15,8 +21,9 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from ...symbolic.exact.enclosures import Enclosure
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, SignalResponse
-from ..outputs import ClosedForms
+from ..outputs import ClosedForms, parameter
 from .risk import Readout
 from .symbols import (
     alpha,
@@ -41,6 +48,7 @@ _inverse_s, _remainder, _companion, _steep = sp.symbols("g r h B_nu", positive=T
 _flat = sp.Symbol("B_v", positive=True)
 _used, _derivative, _alpha = sp.symbols("q D A", positive=True)
 _freedom = sp.Symbol("F", positive=True)
+_s = sp.Symbol("s", positive=True)
 
 _MEANINGS = {
     _nu: "effective ridge", _slope: "mu_1^2 of the student", _floor: "mu_{>1}^2 of the student",
@@ -100,6 +108,25 @@ def closed_forms(model: OneGradientStep) -> ClosedForms | None:
     def explicit(expr: sp.Expr) -> sp.Expr:
         return expr.xreplace({covariance.resolvent: _y / (slope * aspect)}).xreplace(values)
 
+    names = {name: parameter(name) for name in ("alpha", "beta", "ridge")}
+    width, level = names["beta"], _slope * (_s - 1) * (_s - names["beta"]) / _s - floor
+    located = {
+        _y: width / (_s - width),
+        _e: width * (_s - 1) / _s,
+        _nu: level,
+        _a: names["ridge"] * width / level,
+    }
+
+    def numbers(digits: int) -> dict[sp.Symbol, Enclosure]:
+        own, label = student.certified(digits), teacher.certified(digits)
+        squares = {_slope: own["linear"], _signal: label["linear"]}
+        result = {symbol: _squared(value) for symbol, value in squares.items()}
+        if floor:
+            result[_floor] = own["residual"]
+        if rest:
+            result[_rest] = label["residual"]
+        return result
+
     parts = covariance.response
     abbreviations = {
         _alpha: samples,
@@ -123,4 +150,15 @@ def closed_forms(model: OneGradientStep) -> ClosedForms | None:
         constants={_slope: slope, **({_floor: _floor} if floor else {}),
                    _signal: _signal, **({_rest: _rest} if rest else {})},
         meanings=_MEANINGS,
+        unknown=_s,
+        located=located,
+        # The terms apart, as each of them falls.
+        equation=sp.Add(*(sp.cancel(term.xreplace(located)) for term in samples.args))
+        - names["alpha"],
+        numbers=numbers,
     )  # fmt: skip
+
+
+def _squared(value: Enclosure) -> Enclosure:
+    ends = sorted((value.lower**2, value.upper**2))
+    return Enclosure((ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2)
