@@ -39,7 +39,7 @@ class KernelArrays:
     data : mapping from str to array (1 + columns, rows)
         For each data set its weights, which add up to one, and its columns.
     steep : Steep, optional
-        For a kernel with inner nodes: where the node needs more of the grid.
+        Where the node needs more of the grid; a kernel without inner nodes then has a grid, too.
     reach : float, optional
         For a kernel with inner nodes: :attr:`reach` of other arrays with the same tables.
     """
@@ -58,7 +58,7 @@ class KernelArrays:
         self._breaks: list[float] = []
         self._step = kernel.plain.FIRST_STEP
         self._grid: ProductGrid | None = None
-        if kernel.tables is not None and kernel.code.inner_nodes:
+        if kernel.tables is not None and (kernel.code.inner_nodes or steep is not None):
             self._grid = ProductGrid(
                 kernel.tables, self._values, kernel.code.inner_nodes, kernel.code.names,
                 kernel.code.even, self._tables, steep, reach,
