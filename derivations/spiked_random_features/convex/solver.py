@@ -97,8 +97,7 @@ class ReadoutSolver:
     @cached_property
     def _profile(self) -> Mapping[str, NDArray[np.float64]]:
         """The tables of the node where crossings are looked for."""
-        assert self.kernel.tables is not None
-        return converged_tables(self.kernel.tables, self._table_values, NODES)
+        return self.arrays.tables(NODES)
 
     def _law(self, unknowns: Mapping[str, float]) -> Law:
         """Return the law of predictions where crossings are looked for."""
@@ -128,7 +127,7 @@ class ReadoutSolver:
             places, width = [*usual.places, *places], min(width, usual.width)
         steep = Steep(tuple(places), width, self._elsewhere, inner)
         return KernelArrays(
-            self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays.reach
+            self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays
         )
 
     @property
