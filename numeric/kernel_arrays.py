@@ -40,9 +40,10 @@ class KernelArrays:
     data : mapping from str to array (1 + columns, rows)
         For each data set its weights, which add up to one, and its columns.
     steep : Steep, optional
-        For a kernel with inner nodes: where the node needs more of the grid.
-    reach : float, optional
-        For a kernel with inner nodes: :attr:`reach` of other arrays with the same tables.
+        Where the node needs more of the grid; a kernel without inner nodes then has a grid, too.
+    alike : KernelArrays, optional
+        Other arrays with the same tables: how far a grid reaches, and which inner rules its tables
+        need, is known from there.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class KernelArrays:
         table_values: Sequence[float],
         data: Mapping[str, Array] | None = None,
         steep: Steep | None = None,
-        reach: float | None = None,
+        alike: KernelArrays | None = None,
     ) -> None:
         self._kernel = kernel
         self._values = [np.float64(v) for v in table_values]
@@ -59,10 +60,13 @@ class KernelArrays:
         self._breaks: list[float] = []
         self._step = kernel.plain.FIRST_STEP
         self._grid: ProductGrid | None = None
-        if kernel.tables is not None and kernel.code.inner_nodes:
+        self._is_line = not kernel.code.inner_nodes and steep is None
+        self._inner_level = alike._inner_level if alike else None
+        reach = alike.reach if alike else None
+        if kernel.tables is not None and not self._is_line:
             self._grid = ProductGrid(
                 kernel.tables, self._values, kernel.code.inner_nodes, kernel.code.names,
-                kernel.code.even, self._tables, steep, reach,
+                kernel.code.even, self.tables, steep, reach,
             )  # fmt: skip
         elif kernel.tables is not None:
             with np.errstate(divide="ignore", over="ignore"):
@@ -146,11 +150,19 @@ class KernelArrays:
             return None
         with self._lock:
             if level not in self._shaken:
-                usual = self._arguments(level)
-                lines = self._lines(level, self._kernel.plain.SHIFT)
-                matters = self._kernel.plain.lose_digits(usual[0], lines[0])
-                self._shaken[level] = (*lines, *usual[3:]) if matters else None
+                self._shaken[level] = self._with_other_rounding(level)
             return self._shaken[level]
+
+    def _with_other_rounding(self, level: int) -> tuple[Any, ...] | None:
+        usual, shift = self._arguments(level), self._kernel.plain.SHIFT
+        if self._grid is not None:
+            # What is lost shows on the coarsest rule, too.
+            coarse = self._grid.lines(level, shift, (2,))[0]
+            if not self._kernel.plain.lose_digits(usual[2], coarse):
+                return None
+        lines = self._lines(level, shift)
+        matters = self._kernel.plain.lose_digits(usual[0], lines[0])
+        return (*lines, *usual[3:]) if matters else None
 
     @property
     def step(self) -> float:
@@ -217,15 +229,22 @@ class KernelArrays:
         rules = [quadrature.panel_rule(count) for count in counts]
         return [np.ascontiguousarray(np.stack([w, x])) for x, w in rules]
 
-    def _tables(self, x: Array) -> dict[str, Array]:
-        assert self._kernel.tables is not None
-        return converged_tables(self._kernel.tables, self._values, x)
+    def tables(self, x: Array) -> dict[str, Array]:
+        """Return the tables at nodes `x`, by their names."""
+        module = self._kernel.tables
+        assert module is not None
+        if self._is_line:
+            return converged_tables(module, self._values, x)
+        if self._inner_level is None:
+            # The first tables of a grid are made on nodes that go from end to end.
+            found, self._inner_level = _settled_tables(module, self._values, x)
+            return found
+        return _tables_at(module, self._values, x, self._inner_level)
 
     def _columns(self, x: Array) -> Array:
         """Return all tables at nodes, in the order of the solver."""
-        tables = self._tables(x)
-        found = [tables[name] for name in self._kernel.code.names]
-        return np.array(found).reshape(-1, len(x))
+        tables = self.tables(x)
+        return np.array([tables[name] for name in self._kernel.code.names]).reshape(-1, len(x))
 
 
 def _require_room(nodes: float) -> None:
@@ -251,10 +270,17 @@ def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> d
     ConvergenceError
         If they never agree: the inner integrand varies on a scale that is too small.
     """
+    return _settled_tables(module, values, x)[0]
+
+
+def _settled_tables(
+    module: ModuleType, values: Sequence[float], x: Array
+) -> tuple[dict[str, Array], int]:
+    """Return these tables, and the level of their inner rules."""
     has_rules = bool(module.inner_rules(x[:1], *values))
-    found: dict[str, Array] = quadrature.settled_tables(
+    found: tuple[dict[str, Array], int] = quadrature.settled_tables(
         lambda level: (_tables_at(module, values, x, level), has_rules)
-    )[0]
+    )
     return found
 
 

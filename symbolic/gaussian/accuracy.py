@@ -38,7 +38,7 @@ from ..expressions.functions import (
     sigmoid,
     softplus,
 )
-from .ramp_moments import kink_moment, ramp_moment
+from .ramp_moments import RampAverage
 
 
 class FreeSymbols:
@@ -423,7 +423,7 @@ def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
     return _Rewriter().visit(expr)
 
 
-def accurate_moment(moment: ramp_moment | kink_moment) -> sp.Expr:
+def accurate_moment(moment: RampAverage) -> sp.Expr:
     """Return the closed form of an average of a ramp, rewritten once for all arguments."""
     orders, arguments = moment.args[:2], moment.args[2:]
     form, symbols = _moment_form(moment.func, *map(int, orders))
@@ -432,12 +432,11 @@ def accurate_moment(moment: ramp_moment | kink_moment) -> sp.Expr:
 
 @lru_cache(maxsize=64)
 def _moment_form(
-    moment: type[ramp_moment | kink_moment], *orders: int
+    moment: type[RampAverage], *orders: int
 ) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
-    place = sp.Dummy("a", real=True)
-    positive = [sp.Dummy(name, positive=True) for name in "hv"]
-    slopes = [sp.Dummy(name, real=True) for name in "lr"] if moment is kink_moment else []
-    symbols = (place, *positive, *slopes)
+    symbols = tuple(
+        sp.Dummy(name, real=True, positive=positive or None) for name, positive in moment.arguments
+    )
     return rewrite_for_accuracy(moment(*orders, *symbols).closed_form()), symbols
 
 
@@ -530,7 +529,7 @@ class _Rewriter:
             return _power(expr)
         if isinstance(expr, sp.log):
             return _logarithm(expr.args[0])
-        return accurate_moment(expr) if isinstance(expr, ramp_moment | kink_moment) else None
+        return accurate_moment(expr) if isinstance(expr, RampAverage) else None
 
     def _cases(
         self, better: sp.Expr, where: sp.Basic, otherwise: sp.Expr, *kept: sp.Expr

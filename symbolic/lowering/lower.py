@@ -17,7 +17,7 @@ from ..expressions.averages import DataAverage
 from ..gaussian.accuracy import nodes_of, rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.jumps import integrate_deltas
-from ..gaussian.ramp_moments import kink_moment, ramp_moment
+from ..gaussian.ramp_moments import RampAverage
 from ..losses.proximal import MoreauEnvelope, Proximal
 from ..systems.equations import block_structure
 from ..systems.random_matrix import MarchenkoPasturAverage
@@ -222,7 +222,7 @@ def _accurate_integrand(integrand: sp.Expr) -> sp.Expr:
     # So are averages over inner nodes, and the scale of one is a number to its integrand. Averages
     # of ramps are written out where they are computed.
     parts = nodes_of(
-        integrand, Proximal, MoreauEnvelope, InnerAverage, InnerScale, ramp_moment, kink_moment
+        integrand, Proximal, MoreauEnvelope, InnerAverage, InnerScale, RampAverage
     )
     marks = {n: sp.Dummy(real=True, positive=n.is_positive) for n in parts}
     found = {mark: _accurate_part(n) for n, mark in marks.items()}
@@ -234,7 +234,7 @@ def _accurate_part(part: sp.Expr) -> sp.Expr:
         return InnerAverage(_accurate_integrand(part.function), part.variables)
     if isinstance(part, InnerScale):
         return InnerScale(sp.Tuple(*map(_accurate_integrand, part.exponents)), part.variables)
-    if isinstance(part, ramp_moment | kink_moment):
+    if isinstance(part, RampAverage):
         return part.func(*map(rewrite_for_accuracy, part.args))
     return rewrite_for_accuracy(part)
 

@@ -286,7 +286,7 @@ Tabulate = Callable[[Array], dict[str, Array]]
 
 
 class ProductGrid:
-    """The rules of a kernel with inner nodes.
+    """The rules of a kernel with inner nodes, or of a line with steep places.
 
     Parameters
     ----------
@@ -321,11 +321,16 @@ class ProductGrid:
             )
             finer = steep.inner if steep else math.inf
             if steep and not (crowded and steep.width < _STEEP * outer):
-                steep, outer = None, float(module.outer_scale(node, *values))
-            inner = [min(float(x), finer) for x in module.product_scales(node, *values)]
+                outer = float(module.outer_scale(node, *values))
+                # Tables of a line do not show what is smoothed by nothing but other variables.
+                outer = outer if inner_nodes else min(outer, steep.width)
+                steep = None
+            found = module.product_scales(node, *values) if inner_nodes else ()
+            inner = [min(float(x), finer) for x in found]
         self._scales = [outer, *inner]
         self._breaks = [float(b) for b in module.breaks(node, *values)]
         self._steep = (steep.places, steep.width) if steep else None
+        self._nested = bool(inner_nodes) and module.NESTED
         self._rules: dict[tuple[int, int], Rule] = {}
         self._first = self._require_room(GRID_REACH)
         self.reach = self._sufficient_reach() if reach is None else reach
@@ -367,7 +372,7 @@ class ProductGrid:
         found: Rule = grid_rule(
             self._scales, self._breaks, [self._inner_breaks(x) for x in self._inner],
             self._even, grid_coarseness(level, back), grid_end(self.reach, level, back),
-            self._steep, self._module.NESTED,
+            self._steep, self._nested,
         )  # fmt: skip
         return found
 
@@ -389,6 +394,8 @@ class ProductGrid:
     def _tables(self, points: list[Array]) -> dict[str, Array]:
         x, back = np.unique(points[0], return_inverse=True)
         tables = {name: table[back] for name, table in self._tabulate(x).items()}
+        if not self._inner:
+            return tables
         with np.errstate(all="ignore"):
             on_grid = self._module.product_tables(*points, *self._values, tables)
         return {**tables, **on_grid}
@@ -420,7 +427,7 @@ class ProductGrid:
             cut.append(self._inner_breaks(name)(*points).shape[1] > 0)
             points.append(np.zeros(1))
         nodes: float = grid_nodes(
-            self._scales, cut, self._even, reach, self._steep, self._module.NESTED
+            self._scales, cut, self._even, reach, self._steep, self._nested
         )
         if not nodes <= _MOST_FIRST_NODES:
             raise ConvergenceError(
