@@ -11,8 +11,8 @@ from ..pictures import Bars
 from .curve_figure import plot_simulation
 from .curves import Curve
 from .figures import draw_picture
-from .nonlinear_spikes.over_steps import RiskOverSteps
 from .one_gradient_step.figures import RiskCurve
+from .one_gradient_step.nonlinear_spikes.over_steps import RiskOverSteps
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1321,7 +1321,9 @@ class _Eliminations:
                               strict=goal.strict, ranges=ranges, where=where)  # fmt: skip
         if found is None or opposite is None:
             return None
-        head = f"{t} is the tangent of half of {share * x}, whose sine and cosine are rational in it"
+        head = (
+            f"{t} is the tangent of half of {share * x}, whose sine and cosine are rational in it"
+        )
         return [head, *found[0], *opposite[0]], found[1] and opposite[1]
 
     def _square_roots(self, goal: Goal, depth: int) -> _Shown | None:

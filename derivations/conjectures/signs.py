@@ -283,7 +283,7 @@ class _Tower:
             return self._exponential(expr.args[0])
         if expr.func in _SLOPES:
             return self._primitive(expr)
-        raise Undecided(f"{str(expr.func)} is no exponential, and its derivative is not elementary")
+        raise Undecided(f"{expr.func!s} is no exponential, and its derivative is not elementary")
 
     def _constant(self, value: sp.Expr) -> sp.Expr:
         if value.is_Add or value.is_Mul:

@@ -24,6 +24,7 @@ from ...runtime.precision import (
     with_spare_digits,
 )
 from ...runtime.quadrature import REACH, inner_extent
+from ...symbolic.lowering.driver import precise_driver
 from ...symbolic.lowering.solver import solver_source
 from ...symbolic.lowering.tables import mpmath_table_source
 from ..derived import derived
@@ -79,10 +80,6 @@ def promise(digits: int, errors: Mapping[Any, Any], values: Mapping[Any, Any]) -
 
 def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
     """Print the program of a lowered system for mpmath."""
-    from ...symbolic.lowering.driver import precise_driver
-    from ...symbolic.lowering.solver import solver_source
-    from ...symbolic.lowering.tables import mpmath_table_source
-
     tables = ""
     if lowered.program.tables:
         tables = mpmath_table_source(

@@ -221,9 +221,7 @@ def _accurate_integrand(integrand: sp.Expr) -> sp.Expr:
     # A proximal operator is one number to the expression around it, and written out a long one.
     # So are averages over inner nodes, and the scale of one is a number to its integrand. Averages
     # of ramps are written out where they are computed.
-    parts = nodes_of(
-        integrand, Proximal, MoreauEnvelope, InnerAverage, InnerScale, RampAverage
-    )
+    parts = nodes_of(integrand, Proximal, MoreauEnvelope, InnerAverage, InnerScale, RampAverage)
     marks = {n: sp.Dummy(real=True, positive=n.is_positive) for n in parts}
     found = {mark: _accurate_part(n) for n, mark in marks.items()}
     return rewrite_for_accuracy(integrand.xreplace(marks)).xreplace(found)

@@ -46,7 +46,7 @@ from ..expressions.exact_numbers import require_exact
 from ..expressions.expression_text import expression_text
 from ..expressions.parser import declared_kind
 from ..gaussian.zero_test import is_exactly_zero
-from .parameter_functions import ParameterFunction, numerator, read_condition
+from .parameter_functions import ParameterFunction, read_condition
 
 Element = Any
 Polynomials = tuple[sp.Expr, ...]
@@ -188,9 +188,7 @@ class Case:
     def _of_fewer_functions(self) -> Case:
         """Return the same case with the values of parameters that are fixed put into functions."""
         fixed = self._fixed
-        moved = {
-            f.symbol: f.at(fixed) for f in self.functions if f.value.free_symbols & {*fixed}
-        }
+        moved = {f.symbol: f.at(fixed) for f in self.functions if f.value.free_symbols & {*fixed}}
         if not moved:
             return self
         left = tuple(f for f in self.functions if f.symbol not in moved)
@@ -305,9 +303,7 @@ class Case:
             return replace(self, inequations=(*self.inequations, left))
         new = [(f,) for f in _factors(self.symbols, left[0]) if not self._is_nowhere_zero(f)]
         known = set(self.inequations)
-        result = replace(
-            self, inequations=(*self.inequations, *(f for f in new if f not in known))
-        )
+        result = replace(self, inequations=(*self.inequations, *(f for f in new if f not in known)))
         # A factor of an equation may be gone: (a - 1)(a + 1) = 0 where a != 1.
         equations = result._simplified(result.equations) if result.equations else ()
         return result if equations == result.equations else result.where_all_vanish(equations)

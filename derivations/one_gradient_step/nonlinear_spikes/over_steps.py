@@ -12,11 +12,7 @@ from tqdm.auto import tqdm
 from ....errors import ParameterError
 from ....numeric.arguments import whole_number
 from ...curves import Curve
-from ...figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
-from ...errors import ParameterError
-from ...numeric.arguments import whole_number
-from ..curves import Curve
-from ..figures import BLUE, GREEN, GREY, VERMILLION, drawing
+from ...figures import BLUE, GREEN, GREY, VERMILLION, drawing
 
 if TYPE_CHECKING:
     import xarray as xr

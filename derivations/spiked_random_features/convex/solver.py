@@ -81,7 +81,9 @@ class ReadoutSolver:
             # Without inner nodes steep places are those of a solution; a grid has none of them.
             return None if self.kernel.code.inner_nodes else Steep((), math.inf, self._elsewhere)
         places = tuple(z / field.alignment for z in self.channel.jumps)
-        return Steep(places, field.scale / abs(field.alignment), self._elsewhere) if places else None
+        return (
+            Steep(places, field.scale / abs(field.alignment), self._elsewhere) if places else None
+        )
 
     @property
     def _field(self) -> Field:
