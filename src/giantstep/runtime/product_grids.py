@@ -407,8 +407,7 @@ class ProductGrid:
 
         def tables(x: Array) -> Array:
             points = [np.concatenate([d[k] * x for d in directions]) for k in range(variables)]
-            found = [np.reshape(y, (-1, len(x))) for y in self._tables(points).values()]
-            return np.concatenate(found)
+            return np.array([*self._tables(points).values()]).reshape(-1, len(x))
 
         found: float = sufficient_reach(GRID_REACH, tables, NEGLIGIBLE_ON_GRID)
         return found
