@@ -50,8 +50,9 @@ def test_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_curve_of_another_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "curve.png"
     text = _run(
-        capsys, "curve", "--student", "erf", "--loss", "logistic", "--labels", "sign", "--alpha",
-        "1,2", "--simulate", "--dimension", "40", "--seeds", "2", "--out", str(out),
+        capsys, "curve", "--student", "erf", "--teacher", "sign", "--loss", "logistic", "--labels",
+        "sign", "--alpha", "1,2", "--simulate", "--dimension", "40", "--seeds", "2", "--out",
+        str(out),
     )  # fmt: skip
     assert "training loss" in text and "logistic" in text
     # A fraction of wrong signs has no linear bound.

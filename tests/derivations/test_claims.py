@@ -517,6 +517,7 @@ SABOTAGE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", SABOTAGE, ids=lambda check: check.__name__)
 def test_exact_evidence_fails_if_something_is_wrong(check, monkeypatch):
     target, wrong = SABOTAGE[check]
