@@ -443,6 +443,7 @@ def replace_everywhere(monkeypatch, formulas):
                 monkeypatch.setattr(module, attribute, changed(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("claim", "name"), list(shown_formulas()))
 def test_a_formula_that_is_shown_is_the_one_that_is_checked(monkeypatch, claim, name):
     formula = claim.formulas[name]
@@ -516,6 +517,7 @@ SABOTAGE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", SABOTAGE, ids=lambda check: check.__name__)
 def test_exact_evidence_fails_if_something_is_wrong(check, monkeypatch):
     target, wrong = SABOTAGE[check]

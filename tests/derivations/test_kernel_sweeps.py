@@ -174,12 +174,12 @@ def benchmark(name, *arguments):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="processes are killed by POSIX signals")
 def test_sweeps_that_are_killed_end_as_if_left_alone():
-    benchmark("killed_sweeps", "--kills", 1, "--points", 20_000)
+    benchmark("killed_sweeps", "--kills", 1, "--points", 20_000, "--formats", "nc")
 
 
 @pytest.mark.slow
 def test_threads_may_begin_cold():
-    benchmark("cold_threads", "--rounds", 1, "--pools", 0, "--models", 4)
+    benchmark("cold_threads", "--rounds", 1, "--pools", 0, "--models", 3)
 
 
 def test_interrupted_sweep_resumes(glass, tmp_path, monkeypatch):

@@ -66,9 +66,9 @@ def test_plain_random_features_to_25_digits():
 @pytest.mark.parametrize(
     ("student", "teacher", "alpha", "beta", "ridge", "noise"),
     [
-        ("tanh", "erf", 0.4, 3.0, 0.3, 0.0),
+        pytest.param("tanh", "erf", 0.4, 3.0, 0.3, 0.0, marks=pytest.mark.slow),
         ("erf", "relu", 1.0, 1.0, 0.02, 0.1),
-        ("z + He(3, z)/5", "sin", 1.7, 2.2, 4.0, 0.2),
+        pytest.param("z + He(3, z)/5", "sin", 1.7, 2.2, 4.0, 0.2, marks=pytest.mark.slow),
     ],
 )
 def test_plain_random_features_elsewhere(student, teacher, alpha, beta, ridge, noise):

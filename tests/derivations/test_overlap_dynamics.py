@@ -389,6 +389,7 @@ def test_tangents_are_derivatives_along_the_trajectory():
         assert np.allclose(found[steps][:, names.index(name)], slope, rtol=0, atol=3e-9), name
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_trajectories_are_the_same():
     kernel = FIRST.kernel()
     short = kernel.iterate(FIRST.start, steps=20, **FIRST.parameters)

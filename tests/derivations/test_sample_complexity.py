@@ -185,15 +185,6 @@ def trained():
     )  # fmt: skip
 
 
-def test_trained_networks_print_and_become_plain_values(trained):
-    assert repr(trained).startswith("TrainedNetworks('relu' on 'x1*x2 + x2', d = 30, n = 4000, ")
-    assert "ridge held out; simulated, 4 networks" in str(trained)
-    assert "principal angle 2" in trained._repr_html_()
-    values = json.loads(json.dumps(trained.to_dict()))
-    assert values["test_error"]["mean"] == trained.test_error.mean
-    assert len(values["principal_angles"]) == 2
-
-
 def test_a_user_cannot_name_a_coordinate_into_the_source():
     x, np_ = sp.symbols("x np", real=True)
     found = train_by_preprocessed_step(

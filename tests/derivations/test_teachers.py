@@ -126,6 +126,7 @@ def test_infinitely_many_samples_are_the_limit_of_many():
     assert exact.test_error == pytest.approx(many.test_error, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_curve_has_the_added_overlaps_and_derivatives_are_right():
     model = spiked("x1 + He(2, x1)*x2")
     curve = model.curve(alpha=[1.0, 2.0], ridge=0.1).to_dataset()

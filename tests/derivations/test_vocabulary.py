@@ -1,7 +1,5 @@
 """Several letters, biases and spikes of larger rank: values, reductions, refusals, simulation."""
 
-import pickle
-
 import mpmath
 import numpy as np
 import pytest
@@ -403,14 +401,6 @@ def test_curve_holds_both_limits(two):
     assert curve.attrs["width"] == 600
     assert "width 600" in curve.attrs["holds_at"]
     assert "test_error_strict_limit" not in two.curve(alpha=1, ridge=0.1).to_dataset()
-
-
-def test_model_and_solution_travel(two):
-    again = pickle.loads(pickle.dumps(two))
-    found = pickle.loads(pickle.dumps(again.solve(alpha=2, ridge=0.1, width=600)))
-    assert found.test_error == two.solve(alpha=2, ridge=0.1, width=600).test_error
-    assert "fraction │" in str(found) and "0.4 │" in str(found)
-    assert "<table>" in found._repr_html_()
 
 
 # ---------------------------------------------------------------- refusals

@@ -224,13 +224,6 @@ def test_densities_at_the_hard_edge():
         found.gram_density([1.0, math.nan])
 
 
-def test_it_says_whether_there_is_an_outlier():
-    found, precise = network().weight_spike(), network().weight_spike(digits=30)
-    assert "an outlier: the critical step size is" in str(found)
-    assert precise.to_dict()["theta1"].startswith(f"{found.theta1:.12g}"[:10])
-    assert "30 digits" in precise.rests_on
-
-
 @pytest.mark.slow
 def test_cached_functions_are_not_derived_again():
     model = network()

@@ -381,6 +381,10 @@ def test_data_are_weighted_relative_to_their_sum_and_checked(target, file_of):
             file.solve(SPECTRUM.floats, {"spectrum": broken})
     if target == "c":
         return
+    # Their sum may lie beyond the floats.
+    huge = file.solve(SPECTRUM.floats, {"spectrum": {**good, "weight": [1e308] * rows}})
+    for name, (value, _) in once.items():
+        assert huge[name][0] == pytest.approx(value, rel=1e-13)
     # The name of the only table may be left out.
     assert file.solve(SPECTRUM.floats, good) == file.solve(SPECTRUM.floats, {"spectrum": good})
     first = next(iter(good))

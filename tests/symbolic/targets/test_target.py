@@ -255,6 +255,20 @@ def test_tensors_of_a_polynomial():
     assert f.he_coefficients(4) == {}
 
 
+def test_contractions_are_those_of_the_tensor():
+    f = target("x1*x2*x3 + x1**3 - 2*x2**2*x3 + x3")
+    w = sp.symbols("w1:4", real=True)
+    tensor = f.hermite_tensor(3)
+    entries = range(3)
+    full = sum(
+        tensor[i, j, k] * w[i] * w[j] * w[k] for i in entries for j in entries for k in entries
+    )
+    assert sp.expand(f.contract(3, w) - full) == 0
+    left = [sum(tensor[i, j, k] * w[i] * w[j] for i in entries for j in entries) for k in entries]
+    assert [sp.expand(c) for c in f.contract(3, w, leave=1)] == [sp.expand(c) for c in left]
+    assert f.contract(0, w) == f.mean == 0
+
+
 def test_symbols_of_any_assumption_become_real_coordinates():
     u, v = sp.symbols("u v")
     f = target(u * sp.tanh(v), [v, u])
