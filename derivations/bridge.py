@@ -12,11 +12,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import sympy as sp
 from scipy.stats import norm
 
 from ..errors import AssumptionError
-from ..symbolic.expressions.activations import activation, z as variable
+from ..symbolic.expressions.activations import Activation, activation, z as variable
 from ..symbolic.gaussian.expectation import GaussianExpectation, expect
+from .giant_steps.one_step import GiantStep, giant_step
+from .multi_index.label_leaps import LabelLeaps
 from .one_gradient_step.model import OneGradientStep
 from .one_gradient_step.nonlinear_spikes.model import StepAtWidth
 from .spiked_random_features.model import SpikedRandomFeatures
@@ -160,6 +163,13 @@ def as_letters(model: StepAtWidth, *, nodes: int = 10) -> VocabularyFeatures:
             **options,
         )  # fmt: skip
     return VocabularyFeatures.from_law(step.student, teacher, law=norm(), nodes=nodes, **options)
+
+
+def step_on_labels(
+    found: LabelLeaps, student: str | sp.Expr | Activation = "relu", **options: Any
+) -> GiantStep:
+    """Return one giant step on the labels; options as for :func:`giantstep.giant_step`."""
+    return giant_step(found.regression, student, noise_variance=found.noise_variance, **options)
 
 
 def _centred(teacher: str) -> str:

@@ -505,7 +505,9 @@ class Curve(Page, JsonDocument):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dataset as plain values."""
-        types = {str(name): str(v.dtype) for name, v in self.dataset.variables.items()}
+        # In the order in which they are read back.
+        names = (*self.dataset.coords, *self.dataset.data_vars)
+        types = {str(name): str(self.dataset[name].dtype) for name in names}
         return {"dataset": _finite_texts(self.dataset.to_dict()), "types": types}
 
     @classmethod

@@ -42,8 +42,6 @@ LINES = (
     *("giant_steps", "multi_index", "one_gradient_step", "overlap_dynamics"),
     "spiked_random_features",
 )
-# The leap of labels that a step reuses is found by the law of one step.
-BESIDE = {("multi_index", "giant_steps")}
 # What is imported inside of a function, by file, and why it cannot stand at the top.
 DEFERRED = {
     "derivations/claims.py": "claims are listed without SymPy, which shows formulas",
@@ -118,7 +116,7 @@ def room_of(name: str) -> tuple[str, str]:
 def may_know(layer: str, room: str, other: str) -> bool:
     """Whether a room of a layer may know another one of that layer."""
     if room in LINES:
-        return other not in LINES or (room, other) in BESIDE
+        return other not in LINES
     order = ORDER[layer]
     if room in order and other in order:
         return order.index(room) > order.index(other)

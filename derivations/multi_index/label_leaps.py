@@ -10,9 +10,9 @@ see more: the generative exponent is that of the law itself (:mod:`.thresholds`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sympy as sp
 
@@ -25,9 +25,12 @@ from ...symbolic.gaussian.expectation import GaussianVector, expect
 from ...symbolic.leaps.leap_report import LeapReport, leaps
 from ...symbolic.leaps.staircase import Staircase, staircase
 from ...symbolic.targets.target import Target, closed_target
-from ..giant_steps.one_step import GiantStep, giant_step
+from ..late import given_by
 from .channels import Channel, read_channel
 from .thresholds import Threshold, weak_recovery
+
+if TYPE_CHECKING:
+    from ..giant_steps.one_step import GiantStep
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,9 +66,9 @@ class LabelLeaps(Page, WritesJson):
     staircase: Staircase
     recovery: Threshold
 
-    def giant_step(self, student: str | sp.Expr | Activation = "relu", **options: Any) -> GiantStep:
-        """Return one giant step on the labels; options as for :func:`.one_step.giant_step`."""
-        return giant_step(self.regression, student, noise_variance=self.noise_variance, **options)
+    giant_step = cast(
+        "Callable[..., GiantStep]", given_by("giantstep.derivations.bridge", "step_on_labels")
+    )
 
     def page(self) -> Iterable[Block]:
         """Return the regression function and what is seen of it."""

@@ -10,9 +10,7 @@ expectation stays what it is, for any e.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -179,12 +177,8 @@ def simulate_model(
     labels: str | Callable[..., Any] = "regression",
     equivalent: bool = False,
     control_variate: bool = False,
-    seeds: int = 10,
     seed: int = 0,
-    workers: int | None = None,
-    progress: bool = True,
-    store: str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
+    **run: Any,
 ) -> xr.Dataset:
     """Fit readouts on networks of a model, or on its rows.
 
@@ -199,8 +193,8 @@ def simulate_model(
         The square loss by default.
     control_variate : bool
         Use :func:`control_variate_of`; without effect on means.
-    seeds, seed, workers, progress, store, executor
-        As for :meth:`.SpikedRandomFeatures.simulate`.
+    seed, **run
+        ``seeds``, ``workers`` and so on, as for :meth:`giantstep.SpikedRandomFeatures.simulate`.
 
     Returns
     -------
@@ -218,9 +212,8 @@ def simulate_model(
     if control_variate:
         errors = control_variate_of(model, alphas.tolist(), ridge) or "errors"  # type: ignore[arg-type]
     found = simulate(
-        network, [errors, "overlaps", "spike"], readout=readout, seeds=seeds, seed=seed,
-        workers=workers, progress=progress, store=store, executor=executor,
-    )  # fmt: skip
+        network, [errors, "overlaps", "spike"], readout=readout, seed=seed, **{"seeds": 10, **run}
+    )
     name = "square" if loss is None else loss.name
     attributes = {**_attributes(model, ridge), "labels": _named(labels), "loss": name}
     # Equations for letters are for bulk rows of norm one.

@@ -516,7 +516,7 @@ def _tuned(arguments: argparse.Namespace, out: Path | None) -> int:
         for perfect in perfect_learning(*pair, cache_folder=folder):
             print(f"perfect learning: {perfect}")
     if out is not None:
-        data = result.curve.assign(linear_bound=result.linear)
+        data = result.curve.to_dataset().assign(linear_bound=result.linear)
         write(out, data, draw=lambda: _step_figure(data))
     return 0
 

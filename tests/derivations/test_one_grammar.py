@@ -49,9 +49,10 @@ REFUSED = {
     ("width", "digits of an optimum"): "not of StepAtWidth",
 }
 # Equations that are derived and compiled first.
-SLOW = {("letters", "sensitivities"), ("width", "sensitivities")}
-SLOW |= {("features", "digits of an optimum")}
+SLOW = {("width", "sensitivities"), ("features", "digits of an optimum")}
 SLOW |= {("loss", verb) for verb in VERBS if ("loss", verb) not in REFUSED}
+# Derivatives that take longer still, in tests of their own.
+ELSEWHERE = {("letters", "sensitivities"), ("loss", "sensitivities")}
 RENDERINGS = ("plot", "to_dataset", "to_json", "latex", "_repr_html_")
 
 
@@ -61,6 +62,7 @@ RENDERINGS = ("plot", "to_dataset", "to_json", "latex", "_repr_html_")
         pytest.param(model, verb, marks=[pytest.mark.slow] * ((model, verb) in SLOW))
         for model in MODELS
         for verb in VERBS
+        if (model, verb) not in ELSEWHERE
     ],
 )
 def test_every_model_answers_to_every_verb(model, verb):
