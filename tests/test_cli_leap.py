@@ -60,7 +60,7 @@ def test_latex_and_files(run, tmp_path):
         (["x1**65"], "too large"),
         (["x65"], "out of range"),
         (["x1", "--direction", "0"], "direction must not be zero"),
-        (["x1", "--out", "leap.pdf"], "--out must end in .html or .json"),
+        (["x1", "--out", "leap.nc"], "--out must end in .png, .pdf, .svg, .html, .json"),
         (["exp(x1**2)"], "< oo"),
     ],
 )

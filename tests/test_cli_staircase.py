@@ -91,8 +91,8 @@ def test_files(run, tmp_path):
         (["x1", "--readout", ","], "--readout needs numbers"),
         (["x1", "--readout", "x"], "--readout"),
         (["x1", "--readout", "0"], "not zero"),
-        (["x1", "--out", "page.txt"], ".html or .json"),
-        (["x1", "--out", "/nowhere/at/all/page.html"], "/nowhere/at/all/page.html"),
+        (["x1", "--out", "page.txt"], ".html, .json"),
+        (["x1", "--out", "/nowhere/at/all/page.html"], "'/nowhere/at/all'"),
     ],
 )
 def test_bad_input_is_one_line(run, arguments, message):

@@ -8,6 +8,8 @@ help and errors are immediate.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import re
 import sys
@@ -33,6 +35,7 @@ from . import (
 from .cli_files import run_python
 from .cli_options import Formatter, add_command
 from .errors import GiantstepError
+from .json_document import json_text
 
 # Names of arguments in the library, which its messages use, and here.
 FLAGS = {
@@ -231,8 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _run_extensions()
         arguments = build_parser().parse_args(_with_negative_values(argv))
-        command: Callable[[argparse.Namespace], int] = arguments.run
-        code = command(arguments)
+        code = _run(arguments)
         sys.stdout.flush()
         return code
     except SystemExit as end:
@@ -253,6 +255,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         reason = str(error) or "the run needs more than there is"
         report(f"not enough memory: {reason}; use a smaller --dimension, --alpha or --alpha0")
         return 2
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Run a command; with --json its document is all that stands on the standard output."""
+    command: Callable[[argparse.Namespace], int] = arguments.run
+    if not getattr(arguments, "json", False):
+        return command(arguments)
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = command(arguments)
+    print(json_text(arguments.document))
+    return code
 
 
 def _run_extensions() -> None:
