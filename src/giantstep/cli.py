@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import io
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from . import (
     __version__,
@@ -93,16 +94,40 @@ examples:
   giantstep verify
   giantstep conjecture "x**4 + 1 >= 2*x**2" --over x=real
 
+With pip install "giantstep[completion]", eval "$(register-python-argcomplete giantstep)" completes
+commands and flags in bash and zsh.
+
 Activations are names (tanh, erf, sin, relu, softplus, ...) or expressions in z such as
 "tanh(2*z) + z/4" or "He(3, z)/6", with probabilists' Hermite polynomials.
 """
 
 
+_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)$")
+_UNKNOWN = re.compile(r"unrecognized arguments: .*?(?P<given>--[\w-]+)")
+
+
 class Parser(argparse.ArgumentParser):
-    """Reports an error in one line."""
+    """Reports an error in one line, with what was probably meant."""
+
+    # The command whose arguments were read last: it knows the flags that there are.
+    _latest: ClassVar[argparse.ArgumentParser]
+
+    def parse_known_args(self, *given: Any, **options: Any) -> Any:
+        """Read arguments, as argparse does."""
+        Parser._latest = self
+        return super().parse_known_args(*given, **options)
 
     def error(self, message: str) -> NoReturn:
-        report(f"{message}; see {self.prog} --help")
+        if match := _CHOICE.search(message):
+            known = re.findall(r"[\w-]+", match["known"])
+        elif match := _UNKNOWN.search(message):
+            known = re.findall(r"--[\w-]+", Parser._latest.format_usage())
+        else:
+            report(f"{message}; see {self.prog} --help")
+            raise SystemExit(2)
+        close = difflib.get_close_matches(match["given"], known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        report(f"{message}{hint}; see {self.prog} --help")
         raise SystemExit(2)
 
 
@@ -233,7 +258,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = argparse.Namespace()
     try:
         _run_extensions()
-        arguments = build_parser().parse_args(_with_negative_values(argv))
+        parser = build_parser()
+        if "_ARGCOMPLETE" in os.environ:
+            # Set by the shell that asks what could follow; ends the process.
+            import argcomplete
+
+            argcomplete.autocomplete(parser)
+        arguments = parser.parse_args(_with_negative_values(argv))
         code = _run(arguments)
         sys.stdout.flush()
         return code
