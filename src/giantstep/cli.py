@@ -89,7 +89,7 @@ examples:
   giantstep one-step risk --student erf --teacher erf --over alpha --out risk.png
   giantstep hermite "erf(z)" --order 9 --closed-form
   giantstep expect "erf(u)*erf(v)" --joint rho
-  giantstep gradient relu "x1*x2 + He(3, x1)"
+  giantstep gradient "x1*x2 + He(3, x1)" --student relu
   giantstep complexity "x1*x2 + x1**2"
   giantstep verify
   giantstep conjecture "x**4 + 1 >= 2*x**2" --over x=real

@@ -51,13 +51,13 @@ The population gradient of a neuron s(w.x) on a target f is
   G(w) = E[f(x) s'(w.x) x] = sum_k mu_(k+1)/k! C_(k+1)[w^k, .] + w sum_k mu_(k+2)/k! C_k[w^k]
 with mu_k the Hermite coefficients of the student and C_k = E[grad^k f] (Damian, Lee and
 Soltanolkotabi, arXiv 2206.15144). Each term is printed with its order in the dimension d for w
-uniform on the unit sphere. STUDENT mu keeps the coefficients mu[k] symbolic.
+uniform on the unit sphere. --student mu keeps the coefficients mu[k] symbolic.
 
 examples:
-  giantstep gradient relu "x1*x2 + He(3, x1)"
-  giantstep gradient relu "1 + x1 + x1*x2" --remove 0,1
-  giantstep gradient erf "tanh(x1) + x2*relu(x1)" --order 3
-  giantstep gradient mu "x1 + x1*x2" --latex
+  giantstep gradient "x1*x2 + He(3, x1)"
+  giantstep gradient "1 + x1 + x1*x2" --remove 0,1
+  giantstep gradient "tanh(x1) + x2*relu(x1)" --student erf --order 3
+  giantstep gradient "x1 + x1*x2" --student mu --latex
 """
 
 COMPLEXITY_EPILOG = """\
@@ -104,8 +104,13 @@ def add_expect(parser: argparse.ArgumentParser) -> None:
 def add_gradient(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep gradient``."""
     parser.set_defaults(run=gradient)
-    parser.add_argument("student", metavar="STUDENT", help="activation, expression in z, or mu")
-    parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
+    parser.add_argument(
+        "target",
+        nargs="+",
+        metavar="TARGET",
+        help="expression in x1, x2, ...; STUDENT TARGET, as the last release had it, is taken, too",
+    )
+    parser.add_argument("--student", metavar="F", help="activation, expression in z, or mu [relu]")
     parser.add_argument(
         "--order",
         type=whole("--order", 0, 4),
@@ -324,6 +329,7 @@ def gradient(arguments: argparse.Namespace) -> int:
     from .symbolic.targets.stein import gradient_expansion
 
     out = checked_out(arguments, "gradient", figure=False, data=False)
+    _settle_pair(arguments)
     student = sp.IndexedBase("mu") if arguments.student.strip() == "mu" else arguments.student
     result = gradient_expansion(
         student,
@@ -340,6 +346,14 @@ def gradient(arguments: argparse.Namespace) -> int:
     title = f"Gradient of {arguments.student} on {arguments.target}"
     deliver(arguments, out, result, text="\n".join(lines), title=title, document=document)
     return 0
+
+
+def _settle_pair(arguments: argparse.Namespace) -> None:
+    """Set student and target, which may stand in the former order."""
+    *former, arguments.target = arguments.target
+    if len(former) > 1 or (former and arguments.student is not None):
+        raise ParameterError("give one TARGET, and the student as --student F")
+    arguments.student = former[0] if former else arguments.student or "relu"
 
 
 def _noise(found: GradientExpansion) -> str:

@@ -78,7 +78,7 @@ _EXAMPLES = {
 """,
     "one-step": """\
   giantstep expand one-step large-alpha --student erf --teacher erf --ridge 0.1 --at 10,100,1000
-  giantstep expand one-step small-ridge --alpha 1.5 --beta 1.5 --noise-variance 0.25 --order 3
+  giantstep expand one-step small-ridge --alpha 1.5 --beta 1.5 --noise 0.25 --order 3
   giantstep expand one-step small-step --order 6 --digits 50 --out steps.json
 """,
 }

@@ -58,7 +58,7 @@ proportional limit (Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445).
 Each has its own help, such as giantstep one-step risk --help.
 
 examples:
-  giantstep one-step risk --student erf --teacher erf --noise-variance 0.25
+  giantstep one-step risk --student erf --teacher erf --noise 0.25
   giantstep one-step risk --over alpha --simulate --out risk.png
   giantstep one-step spectrum --student tanh --teacher relu --centre --step-size 6 --alpha 4
   giantstep one-step phase --x step-size=0:6:30 --y alpha=0.3:8:30 --out phase.pdf
@@ -101,12 +101,12 @@ says what they rest on; with --out point.json they are stored exactly.
 
 {_CONVENTIONS}
 examples:
-  giantstep one-step risk --student erf --teacher erf --noise-variance 0.25 --paper-ridge 0.05
+  giantstep one-step risk --student erf --teacher erf --noise 0.25 --paper-ridge 0.05
   giantstep one-step risk --student erf --teacher erf --digits 30
   giantstep one-step risk --student erf --teacher erf --certify
   giantstep one-step risk --over alpha --ridge 0.01 --out peak.png
   giantstep one-step risk --beta 0.5,1,2,4 --simulate --dimension 200 --seeds 10
-  giantstep one-step risk --over ridge=1e-4:10:40 --noise-variance 0.25 --out ridge.html
+  giantstep one-step risk --over ridge=1e-4:10:40 --noise 0.25 --out ridge.html
   giantstep one-step risk --alpha 3 --beta 2 --step-size 1 --steps 4 --fresh --simulate
 """
 
@@ -131,7 +131,7 @@ conjugate kernel have an outlier: the improvement does not jump there.
 
 {_CONVENTIONS}
 examples:
-  giantstep one-step phase --student erf --teacher erf --noise-variance 0.25 --out phase.png
+  giantstep one-step phase --student erf --teacher erf --noise 0.25 --out phase.png
   giantstep one-step phase --x beta=0.2:8:40 --y alpha=0.2:8:40 --show relative-improvement
 """
 
@@ -141,9 +141,9 @@ samples, N > n, and little noise it may be 0: the risk then falls all the way to
 
 {_CONVENTIONS}
 examples:
-  giantstep one-step optimal --student erf --teacher erf --noise-variance 0.25
-  giantstep one-step optimal --alpha 0.5,1,2,4 --noise-variance 0.25 --out optimal.csv
-  giantstep one-step optimal --student erf --teacher erf --noise-variance 0.25 --digits 30
+  giantstep one-step optimal --student erf --teacher erf --noise 0.25
+  giantstep one-step optimal --alpha 0.5,1,2,4 --noise 0.25 --out optimal.csv
+  giantstep one-step optimal --student erf --teacher erf --noise 0.25 --digits 30
 """
 
 _STEPS = f"""\
@@ -302,9 +302,10 @@ def add_model(parser: argparse.ArgumentParser, *, lists: tuple[str, ...]) -> Non
         ("step_size", "S", "step size eta of order one; 0 for random features"),
         ("noise_variance", "D", "variance of the label noise"),
     ):
-        flag, several = _flag(name), name in lists
-        # The name of the same parameter in the other commands is taken, too.
-        names = (flag, "--noise") if name == "noise_variance" else (flag,)
+        several = name in lists
+        # Of two names the first is that of all commands, the second one of the last release.
+        names = ("--noise", _flag(name)) if name == "noise_variance" else (_flag(name),)
+        flag = names[0]
         zero = name in _FROM_ZERO
         one = (nonnegative if zero else positive)(flag, 2)
         group.add_argument(
@@ -317,7 +318,7 @@ def add_model(parser: argparse.ArgumentParser, *, lists: tuple[str, ...]) -> Non
         help="samples of the step, n0/d; inf for the population gradient [alpha]",
     )  # fmt: skip
     group.add_argument(
-        "--loss", choices=("half", "full"), default="half",
+        "--step-loss", "--loss", dest="loss", choices=("half", "full"), default="half",
         help="whose gradient the step takes: (1/2n) sum (f - y)^2 or (1/n) sum (f - y)^2 [half]",
     )  # fmt: skip
 
