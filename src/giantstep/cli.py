@@ -175,7 +175,7 @@ def build_parser() -> argparse.ArgumentParser:
         ),
         (
             "claims", "list the published results that are held as claims",
-            "", cli_claims.add_claims,
+            cli_claims.EPILOG, cli_claims.add_claims,
         ),
         (
             "verify", "recompute the evidence of claims; exit code 1 if one fails",

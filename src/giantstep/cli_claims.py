@@ -19,6 +19,17 @@ VERIFY_OPTIONS = ("targets", "dimension", "steps", "networks", "seed", "store")
 """Flags of ``verify`` that are options of claims."""
 
 
+EPILOG = """\
+Without a NAME an index of all claims: by paper, and there by the number of the result. As a figure
+(--out claims.png) a table of how many checks of each kind every claim has.
+
+examples:
+  giantstep claims
+  giantstep claims cui-3.1
+  giantstep claims --certified --out proofs.html
+  giantstep claims my_claims.py
+"""
+
 VERIFY_EPILOG = """\
 A FILE.py of your own is run first, and the claims that it declares, or has evidence for, are
 verified: plain functions under giantstep.evidence(...) that return a giantstep.Finding. With names

@@ -81,7 +81,7 @@ examples:
   giantstep kernel one-gradient-step --target julia --out risk.jl
   giantstep kernel mymodel.py:system --out mymodel_kernel.c
   giantstep kernel spiked-random-features --tables baked --at spike_strength=0.9
-      --at bulk_variance=1.2 --at alignment=0.6 --out kernel.c
+      --at bulk_variance=1.2 --at alignment=0.6 --at noise_variance=0 --out kernel.c
 """
 
 
