@@ -285,9 +285,11 @@ class Claims(tuple[Claim, ...], Page, Drawn):
     def page(self) -> Iterable[Block]:
         """Return the claims one after the other."""
         for number, claim in enumerate(self):
-            yield from ["", claim] if number else [claim]
+            if number:
+                yield ""
+            yield claim
 
-    def index(self) -> str:
+    def by_paper(self) -> str:
         """Return the claims by paper and by the number of what is claimed there, as text."""
         papers: dict[str, list[Claim]] = {}
         for claim in self:
@@ -320,7 +322,9 @@ class Verdicts(list[Verdict], Page, Drawn):
     def page(self) -> Iterable[Block]:
         """Return the verdicts one after the other."""
         for number, verdict in enumerate(self):
-            yield from ["", verdict] if number else [verdict]
+            if number:
+                yield ""
+            yield verdict
 
     def picture(self) -> Cells:
         """Return a table of the checks by kind: passed of all that ran."""

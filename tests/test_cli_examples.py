@@ -7,13 +7,16 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from giantstep.cli import build_parser, main
+from giantstep.derivations import claims as registry
 
 # Files of users that examples name.
 FILES = {
+    "eigenvalues.txt": "0.5\n1\n1.5\n",
     "mymodel.py": """\
 import giantstep as gs
 import sympy as sp
@@ -55,7 +58,7 @@ def examples() -> list[str]:
     """All examples, each once."""
     found: dict[str, None] = {}
     for parser in parsers(build_parser()):
-        text = re.sub(r"\n {6,}", " ", parser.epilog or "")
+        text = re.sub(r"(?: \\)?\n {6,}", " ", parser.epilog or "")
         for line in re.findall(r"^  giantstep (.*)$", text, re.M):
             found[re.sub(r"\s+#.*", "", line).strip()] = None
     return list(found)
@@ -76,6 +79,9 @@ def folder(tmp_path, monkeypatch):
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    # Claims of a file are declared once, for all that follows.
+    known = {name: replace(d, checks=dict(d.checks)) for name, d in registry._DECLARED.items()}
+    monkeypatch.setattr(registry, "_DECLARED", known)
     return tmp_path
 
 

@@ -115,7 +115,7 @@ def list_claims(arguments: argparse.Namespace) -> int:
     full = bool(arguments.names) or arguments.full
     deliver(
         arguments, out, *(chosen if full else [chosen]), title="Claims",
-        text=str(chosen) if full else chosen.index(),
+        text=str(chosen) if full else chosen.by_paper(),
         document=[claim.to_dict() for claim in chosen], draw=lambda: chosen.plot(),
     )  # fmt: skip
     return 0

@@ -205,7 +205,7 @@ def solve(arguments: argparse.Namespace) -> int:
         solution = model.solve(alpha=arguments.alpha, ridge=arguments.ridge, **given)
     head = describe_model(model, arguments.ridge)
     text = f"{head}\n\nα = {arguments.alpha:g}, λ = {arguments.ridge:g}\n{solution}"
-    results = [solution]
+    results: list[Any] = [solution]
     if arguments.certify:
         # What is proven comes first in documents, and alone.
         results = [solution.certificate, solution]

@@ -152,9 +152,9 @@ def run(arguments: argparse.Namespace) -> int:
     values = _values(arguments.at)
     kernel = _kernel(arguments)
     if arguments.json:
-        name = None if arguments.out is None else Path(arguments.out).stem
+        stem = None if arguments.out is None else Path(arguments.out).stem
         arguments.document = dict(
-            kernel.files(arguments.target or "numba", tables=arguments.tables, name=name, **values)
+            kernel.files(arguments.target or "numba", tables=arguments.tables, name=stem, **values)
         )
     if arguments.out is None:
         if not arguments.json:

@@ -383,7 +383,7 @@ def bounds(arguments: argparse.Namespace) -> int:
         check_tuning(arguments)
         return _tuned(arguments, out)
     model = model_from(arguments)
-    results = [model.bounds(digits=arguments.digits)]
+    results: list[Any] = [model.bounds(digits=arguments.digits)]
     if arguments.digits is None:
         results.append(model.asymptotics())
     text = "\n\n".join(map(str, [model, *results]))
