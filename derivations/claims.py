@@ -26,9 +26,10 @@ from typing import Any, TypeVar
 
 from ..errors import MissingDependencyError, ParameterError
 from ..json_document import WritesJson, json_text
-from ..pages import Block, Indented, Listing, Page, Table
+from ..pages import Block, Indented, Listing, Page, Table, columns
 from ..pictures import Cells, Drawn
 from .evidence import Check, Evidence, EvidenceKind, Finding, Option
+from .readable import readable_latex
 
 __all__ = [
     "Check",
@@ -76,6 +77,15 @@ _MODULES = (
 )
 """Where claims of the package are, in the order in which they are listed."""
 
+_ARXIV = re.compile(r"arXiv \d{4}\.\d{4,5}")
+_PLACE = re.compile(
+    r"\b(?:[Rr]esult|[Tt]heorem|[Cc]onjecture|[Pp]roposition|[Aa]ssumption|[Ss]ection|[Ee]quations?)"
+    r" (?:\(\d+\)(?:-\(\d+\))?|\d+(?:\.\d+)*)"
+)
+_PLACES = (
+    *("Result", "Theorem", "Proposition", "Conjecture", "Assumption", "Section"),
+    *("Equation", "Equations"),
+)
 _PLACEHOLDER = re.compile("«([^«»]*)»")
 _Function = TypeVar("_Function", bound=Callable[..., Finding])
 
@@ -137,6 +147,36 @@ class Claim(Page):
 
     def __repr__(self) -> str:
         return f"Claim({self.identifier!r}: {self.title})"
+
+    @property
+    def place(self) -> str:
+        """Where the statement stands in its source, such as "Result 3.1"; empty if not said."""
+        match = _PLACE.search(self.source)
+        return match[0][:1].upper() + match[0][1:] if match else ""
+
+    @property
+    def paper(self) -> str:
+        """The first paper of the source by its number, such as "arXiv 2402.04980"; or empty."""
+        match = _ARXIV.search(self.source)
+        return match[0] if match else ""
+
+    def __str__(self) -> str:
+        # A terminal sets no formulas; notebooks and reports do.
+        return readable_latex(super().__str__())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; the statement is in LaTeX."""
+        return {
+            "identifier": self.identifier,
+            "title": self.title,
+            "statement": self.statement,
+            "source": self.source,
+            "status": self.status.value,
+            "checks": [
+                {"kind": check.kind.value, "description": check.description, "slow": check.slow}
+                for check in self.checks
+            ],
+        }
 
     def page(self) -> Iterable[Block]:
         """Return the statement and its checks."""
@@ -224,6 +264,19 @@ class Verdict(Page, WritesJson):
 _KINDS = list(EvidenceKind)
 
 
+def _in_order(place: str) -> tuple[Any, ...]:
+    """Return a key that sorts Result 3.10 behind Result 3.9, and what has no place last."""
+    kind = place.partition(" ")[0]
+    return (not place, _PLACES.index(kind) if place else 0, [*map(int, re.findall(r"\d+", place))])
+
+
+def _authors(claims: Iterable[Claim]) -> str:
+    """Return the longest list of authors before the number of a paper, as claims write it."""
+    found = [re.split(r"[;:]|, equation", c.source.partition(c.paper)[0])[-1] for c in claims]
+    names = [text for text in found if text.strip(" ,")[:1].isupper()]
+    return max((f"{name.strip(' ,')}, " for name in names), key=len, default="")
+
+
 class Claims(tuple[Claim, ...], Page, Drawn):
     """Claims, in order; as a figure how many checks of each kind every one has."""
 
@@ -232,7 +285,24 @@ class Claims(tuple[Claim, ...], Page, Drawn):
     def page(self) -> Iterable[Block]:
         """Return the claims one after the other."""
         for number, claim in enumerate(self):
-            yield from ["", claim] if number else [claim]
+            if number:
+                yield ""
+            yield claim
+
+    def by_paper(self) -> str:
+        """Return the claims by paper and by the number of what is claimed there, as text."""
+        papers: dict[str, list[Claim]] = {}
+        for claim in self:
+            papers.setdefault(claim.paper, []).append(claim)
+        blocks = []
+        for paper in sorted(papers, key=lambda name: (not name, name)):
+            rows = [
+                (claim.identifier, claim.place, claim.title)
+                for claim in sorted(papers[paper], key=lambda claim: _in_order(claim.place))
+            ]
+            head = f"{_authors(papers[paper])}{paper}" if paper else "derived here"
+            blocks.append(f"{head}\n{columns(rows)}")
+        return "\n\n".join(blocks)
 
     def picture(self) -> Cells:
         """Return a table of the checks by kind."""
@@ -252,7 +322,9 @@ class Verdicts(list[Verdict], Page, Drawn):
     def page(self) -> Iterable[Block]:
         """Return the verdicts one after the other."""
         for number, verdict in enumerate(self):
-            yield from ["", verdict] if number else [verdict]
+            if number:
+                yield ""
+            yield verdict
 
     def picture(self) -> Cells:
         """Return a table of the checks by kind: passed of all that ran."""
@@ -548,6 +620,17 @@ def verify(
 def to_json(verdicts: Sequence[Verdict]) -> str:
     """Return verdicts as a JSON list of plain values, to be stored."""
     return json_text([verdict.to_dict() for verdict in verdicts])
+
+
+def named(names: Sequence[str]) -> Claims:
+    """Return claims by their identifiers.
+
+    Raises
+    ------
+    ParameterError
+        If there is no claim of a name; the message has the nearest one.
+    """
+    return Claims(_choose(names))
 
 
 def _choose(names: Sequence[str] | None) -> tuple[Claim, ...]:

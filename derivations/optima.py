@@ -258,13 +258,14 @@ class Optimum(Result):
         for local in self.minima:
             x = float(local.point[name])
             # A quarter around an optimum, or the side of a bound that is inside.
-            places = np.linspace(max(low, 0.75 * x), min(high, 1.25 * x or 0.25 * high), 41)
-            away = places - x
+            grid = np.linspace(max(low, 0.75 * x), min(high, 1.25 * x or 0.25 * high), 41)
+            away = grid - x
             curvature = local.hessian[0][0] if local.hessian else 0.0
             near = local.value + local.gradient[name] * away + curvature * away**2 / 2
-            lines.append(Line(places.tolist(), near.tolist(), "to second order", "--", beside=True))
-        points = [[float(m.point[name]) for m in self.minima], [m.value for m in self.minima]]
-        lines.append(Line(*points, f"{self.kind}: {float(self.value):.4g}", style="", mark="o"))
+            lines.append(Line(grid.tolist(), near.tolist(), "to second order", "--", beside=True))
+        places, values = zip(*((float(m.point[name]), m.value) for m in self.minima), strict=True)
+        label = f"{self.kind}: {float(self.value):.4g}"
+        lines.append(Line(places, values, label, style="", mark="o"))
         return Lines(lines, in_words(name), in_words(self.of))
 
     def page(self) -> Iterable[Block]:

@@ -11,7 +11,7 @@ import html
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -126,28 +126,36 @@ def rendered(
 
 
 def result_report(
-    results: Sequence[Any], *, title: str = "", command: str = "", seconds: float | None = None
+    results: Sequence[Any],
+    *,
+    title: str = "",
+    command: str = "",
+    text: str = "",
+    draw: Callable[[], Any] | None = None,
 ) -> str:
     """Return a report of results: each with its figure, its numbers and its formulas.
 
     Parameters
     ----------
     results : sequence
-        What has a page, LaTeX or a figure.
+        What has a page, LaTeX or a figure; may be empty if there is a text.
     title : str
         Default: what the first result is.
     command : str
         Command line that made them.
-    seconds : float, optional
-        Time that they took.
+    text : str
+        What stands in place of the results if there are none.
+    draw : callable, optional
+        Draws all of them in place of their own figures.
     """
-    named = [_name(result) for result in results]
     several = len(results) > 1
-    parts = [
-        _part(result, name if several else "")
-        for result, name in zip(results, named, strict=True)
-    ]  # fmt: skip
-    return rendered(title or named[0], parts, command=command, seconds=seconds)
+    parts = [_part(x, _name(x) if several else "", own_figure=draw is None) for x in results]
+    if not parts:
+        parts = [Part(body=Markup("<pre>{}</pre>").format(text))]
+    if draw is not None:
+        with off_screen():
+            parts = [Part(figure=inline_svg(draw()), caption=title), *parts]
+    return rendered(title or _name(results[0]), parts, command=command)
 
 
 def write_results(
@@ -167,8 +175,8 @@ def _name(result: Any) -> str:
     return f"{words[:1].upper()}{words[1:].lower()}"
 
 
-def _part(result: Any, title: str) -> Part:
-    figure = _figure(result)
+def _part(result: Any, title: str, *, own_figure: bool) -> Part:
+    figure = _figure(result) if own_figure else ""
     shown = getattr(result, "_repr_html_", None)
     text = f"<pre>{html.escape(str(result))}</pre>" if shown is None else shown()
     return Part(

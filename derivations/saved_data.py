@@ -52,18 +52,19 @@ def plot(data: xr.Dataset | str | os.PathLike[str], *, ax: Any = None, **options
     >>> axes.get_ylabel()
     'test error'
     """
-    data = data if hasattr(data, "data_vars") else _loaded(data)
-    if "shown" in data.attrs:
-        return _curve(data).plot(ax=ax, **options)
-    if "test_error_mean" in data and data["test_error_mean"].dims == ("alpha",):
-        return plot_simulation(data, ax=ax, **options)
-    if "result" in data.attrs:
+    source: Any = data
+    found: xr.Dataset = source if hasattr(source, "data_vars") else _loaded(source)
+    if "shown" in found.attrs:
+        return _curve(found).plot(ax=ax, **options)
+    if "test_error_mean" in found and found["test_error_mean"].dims == ("alpha",):
+        return plot_simulation(found, ax=ax, **options)
+    if "result" in found.attrs:
         numbers = {
             str(x.attrs.get("long_name", name)): (float(x), x.attrs.get(_ERROR))
-            for name, x in data.data_vars.items()
+            for name, x in found.data_vars.items()
             if not x.dims
         }
-        return draw_picture(Bars(numbers, str(data.attrs["result"])), ax=ax, **options)
+        return draw_picture(Bars(numbers, str(found.attrs["result"])), ax=ax, **options)
     raise ParameterError(
         "data must be what to_dataset() of a curve or of another result returned, or simulate() "
         "of a model over alpha"

@@ -52,7 +52,7 @@ BAKED = [MODELS[0], "--tables", "baked", "--at", "spike_strength=1", "--at", "no
         ([], "MODEL is missing"),
         (["other"], "other"),
         ([MODELS[1], "--target", "fortran"], "--target"),
-        ([MODELS[1], "--student", "tanh"], "--student belongs to spiked-random-features"),
+        ([MODELS[2], "--student", "tanh"], "--student belongs to spiked-random-features"),
         ([MODELS[1], "--target", "c", "--stage", "blocks"], "no meaning for --stage blocks"),
         ([MODELS[1], "--tables", "baked", "--stage", "program"], "--tables baked has no meaning"),
         ([MODELS[0], "--at", "alignment=1"], "--tables baked"),

@@ -89,8 +89,8 @@ def test_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["figure", "9"], "must be one of 1"),
-        (["figure", "2", "--dimension", "50"], "multiple of 20"),
+        (["figure", "9", "--json"], "must be one of 1"),
+        (["figure", "2", "--json", "--dimension", "50"], "multiple of 20"),
         (["curve", "--fractions", "0.5,0.5"], "--letters"),
         (["curve", "--letters", "1,x"], "not a number"),
         (["phase", "--x", "foo=1:2:3"], "NAME"),

@@ -87,8 +87,8 @@ def test_files(run, tmp_path):
         (["x1", "--biases"], "name its activation"),
         (["x1", "--readout", ","], "--readout needs numbers"),
         (["x1", "--readout", "x"], "--readout"),
-        (["x1", "--out", "page.txt"], ".html or .json"),
-        (["x1", "--out", "/nowhere/at/all/page.html"], "/nowhere/at/all/page.html"),
+        (["x1", "--out", "page.txt"], ".html, .json"),
+        (["x1", "--out", "/nowhere/at/all/page.html"], "'/nowhere/at/all'"),
     ],
 )
 def test_bad_input_is_one_line(run, arguments, message):

@@ -213,7 +213,7 @@ def test_coefficients_stand_on_their_decay():
     points, law = picture.lines
     k, a = points.x.index(40), sp.Symbol("a", positive=True)
     assert points.y[k] == pytest.approx(law.y[39], rel=0.05)
-    with pytest.raises(ParameterError, match="parameter"):
+    with pytest.raises(ParameterError, match="depend on a"):
         gs.hermite_coefficients(sp.erf(a * Z), 2, variable=Z).plot()
 
 

@@ -160,7 +160,11 @@ class FiniteSizeStudy:
         inverse = 1 / data["dimension"].to_numpy()
         line = np.array([0.0, 1.05 * inverse.max()])
         with drawing(ax, style) as (axes, pen):
-            bars = {"color": pen.colour or VERMILLION, "capsize": 3, "elinewidth": 1.4}
+            bars: dict[str, Any] = {
+                "color": pen.colour or VERMILLION,
+                "capsize": 3,
+                "elinewidth": 1.4,
+            }
             axes.plot(line, found.limit + found.slope * line, color=GREY, linewidth=1.3)
             axes.errorbar(
                 inverse, data[quantity], yerr=data[f"{quantity}_standard_error"], fmt="o",
