@@ -475,16 +475,16 @@ class MultiIndex(SavedModel, HasCurves):
         points, size, nan = self._matrices, self.channel.directions, math.nan
         # From 0⁺, the symmetry of directions broken; and from the solution with information.
         low = _START * np.diag(1 + 0.3 * np.arange(size))
-        starts = [points.reached(alpha, _INFORMED * np.eye(size) - low / 10)]
+        starts = [_INFORMED * np.eye(size) - low / 10]
         threshold = self._threshold
         shown = threshold.kind == TRIVIAL
         # Where labels show nothing at first order, 0 is a fixed point, stable up to the threshold.
-        amp = np.zeros((size, size))
-        if shown or alpha > threshold.value:
-            amp = points.reached(alpha, low)
-        bayes = max((amp, *starts), key=lambda matrix: points.free_entropy(matrix, alpha))
+        nothing = not shown and alpha <= threshold.value
+        reached = points.reached(alpha, starts if nothing else [low, *starts])
+        amp = np.zeros((size, size)) if nothing else reached[0]
+        bayes = max((amp, *reached), key=lambda matrix: points.free_entropy(matrix, alpha))
         least = [float(np.linalg.eigvalsh(matrix)[0]) for matrix in (bayes, amp)]
-        first = points.levels[1].at(np.zeros((size, size))).information if shown else amp * 0
+        first = points.at(1, np.zeros((size, size))).information if shown else amp * 0
         strongest = alpha * float(np.linalg.eigvalsh(first)[-1])
         return OptimalEstimation(
             alpha=alpha, overlap=least[0], amp_overlap=least[1],

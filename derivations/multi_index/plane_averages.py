@@ -55,9 +55,9 @@ class _Level:
 
 
 LEVELS = (
-    _Level(0.75, 0.60, 0.75, 2.4, 6.5),
-    _Level(0.45, 0.36, 0.45, 1.4, 8.5),
-    _Level(0.36, 0.30, 0.36, 1.1, 9.5),
+    _Level(0.75, 0.55, 0.80, 2.4, 6.0),
+    _Level(0.60, 0.22, 0.65, 1.6, 8.5),
+    _Level(0.50, 0.17, 0.55, 1.2, 9.0),
 )
 """A rough level, the one that is used, and a finer one that tells its error."""
 
