@@ -39,7 +39,7 @@ from .channels import Channel, channel_of_density, channel_of_law, read_channel
 from .fixed_points import FixedPoints, MatrixFixedPoints
 from .line_averages import LineAverages
 from .plane_averages import PlaneAverages
-from .thresholds import EASY, TRIVIAL, Threshold, label_moments, weak_recovery
+from .thresholds import EASY, TRIVIAL, Threshold, label_moments, specialising, weak_recovery
 
 Array = NDArray[np.float64]
 
@@ -120,8 +120,8 @@ class WeakRecovery(Result):
     formula : str
         α_c exactly; empty if it is known by quadrature only.
     specialisation : tuple of float
-        Of two directions of which labels show one: overlap of that one, and α, at which the other
-        begins to be learned.
+        Of directions of which labels show some at first order, and the others at second order given
+        those: the overlaps along the former, and α, at which the others begin to be learned.
     spinodals : tuple of float
         α at the stationary points of α(q), where branches begin or end.
     first_order : float
@@ -588,7 +588,7 @@ class MultiIndex(SavedModel, HasCurves):
             transition = nan if points.first_order is None else points.first_order
             if self.channel.is_certain:
                 exact = max((points.recovery, *spinodals))
-        elif self.channel.directions == 2 and found.kind == TRIVIAL:
+        elif found.kind == TRIVIAL:
             joint = self._specialisation()
         return WeakRecovery(
             difficulty=found.kind, threshold=found.value,
@@ -598,16 +598,10 @@ class MultiIndex(SavedModel, HasCurves):
         )  # fmt: skip
 
     def _specialisation(self) -> tuple[float, ...]:
-        if not self.channel.probabilities:
+        known = specialising(self.channel)
+        if known is None or self.channel.is_certain:
             return ()
-        shown = np.column_stack([
-            np.array(first.evalf(17).tolist(), float).ravel()
-            for _, first, _ in label_moments(self.channel)
-        ])  # fmt: skip
-        if np.linalg.matrix_rank(shown, tol=1e-9) != 1:
-            return ()
-        known = np.linalg.svd(shown)[0][:, :1]
-        return self._matrices.specialisation(known)
+        return self._matrices.specialisation(np.array(known.evalf(17).tolist(), float))
 
     @property
     def exact_threshold(self) -> sp.Expr | None:
