@@ -35,7 +35,13 @@ from ..kernels.lower import lower
 from ..networks import Network, SimulatedNetworks
 from . import physics
 from .certified import certified_threshold
-from .channels import Channel, channel_of_density, channel_of_law, read_channel
+from .channels import (
+    Channel,
+    channel_of_density,
+    channel_of_law,
+    names_coordinates,
+    read_channel,
+)
 from .fixed_points import FixedPoints, MatrixFixedPoints
 from .line_averages import LineAverages
 from .plane_averages import PlaneAverages
@@ -214,9 +220,12 @@ class StateEvolution(Result):
     Attributes
     ----------
     alpha : float
-    start : float, or tuple of float
-        First overlap; of several directions the overlap matrix row by row.
-    overlaps : tuple of float, or of tuples of float
+    start : float
+        First overlap; of several directions the smallest eigenvalue of the overlap matrix.
+    overlaps : tuple of float
+        The same after each iteration.
+    matrices : tuple of tuple of float
+        Overlap matrices row by row, the start first, of several directions.
     growth : float
         α/α_c, by which small overlaps grow where labels show nothing at first order; else NaN.
     rests_on : str
@@ -225,17 +234,20 @@ class StateEvolution(Result):
     _document = "state evolution"
 
     alpha: float = field(metadata=quantity("sample complexity", r"\alpha"))
-    start: float | tuple[float, ...] = field(metadata=quantity("start", "q_0"))
-    overlaps: tuple[float, ...] | tuple[tuple[float, ...], ...] = field(
-        metadata=quantity("overlaps", "q_t")
-    )
+    start: float = field(metadata=quantity("start", "q_0"))
+    overlaps: tuple[float, ...] = field(metadata=quantity("overlaps", "q_t"))
+    matrices: tuple[tuple[float, ...], ...] = field(metadata=quantity("overlap matrices", "Q_t"))
     growth: float = field(metadata=quantity("growth of small overlaps", r"\alpha/\alpha_c"))
     rests_on: str = "state evolution, d → ∞"
 
     def page(self) -> Iterable[Block]:
         """Return the iterations as a table."""
-        rows = [(str(k), self.text(q)) for k, q in enumerate((self.start, *self.overlaps))]
-        yield Table(rows, ["iteration", "overlap"])
+        overlaps = enumerate((self.start, *self.overlaps))
+        if self.matrices:
+            rows = [(str(k), self.text(q), self.text(self.matrices[k])) for k, q in overlaps]
+            yield Table(rows, ["iteration", "least overlap", "overlap matrix"])
+        else:
+            yield Table([(str(k), self.text(q)) for k, q in overlaps], ["iteration", "overlap"])
         yield self.rests_on
 
 
@@ -525,9 +537,9 @@ class MultiIndex(SavedModel, HasCurves):
             conjugate = ratio * self._information(found[-1])
             found.append(one - np.linalg.inv(one + conjugate))
         growth = ratio / threshold.value if threshold.kind == EASY else math.nan
-        rows = [tuple(matrix.ravel().tolist()) for matrix in found]
-        known = [row[0] for row in rows] if len(one) == 1 else rows
-        return StateEvolution(ratio, known[0], tuple(known[1:]), growth)  # type: ignore[arg-type]
+        least = [float(np.linalg.eigvalsh(matrix)[0]) for matrix in found]
+        matrices = tuple(tuple(x.ravel().tolist()) for x in found) if len(one) > 1 else ()
+        return StateEvolution(ratio, least[0], tuple(least[1:]), matrices, growth)
 
     def _information(self, overlap: Array) -> Array:
         if self.channel.directions > 1:
@@ -734,8 +746,10 @@ class MultiIndex(SavedModel, HasCurves):
         """Return a network that learns these labels, for :func:`giantstep.simulate`."""
         if self.law is not None or self.flips:
             raise ParameterError("networks take functions with labels of a name, without flips")
+        # Of coordinates only as many directions are drawn as labels depend on.
+        teacher = self.channel.function if names_coordinates(self.target) else self.target
         return Network(
-            student, self.target, dimension=dimension, labels=self.labels,
+            student, teacher, dimension=dimension, labels=self.labels,
             noise_variance=self.noise_variance, **{"width": 1, **options},
         )  # fmt: skip
 
