@@ -13,8 +13,8 @@ Of a polynomial without noise :math:`1/\alpha_c = \mathbb{E}_u G(f(u))^2` with t
 the label of u. Between the points at which their number changes these are analytic functions of u,
 enclosed by Newton's method on complex balls. Next to such a point :math:`G^2` is at most the
 largest :math:`(u_i^2-1)^2`; for \|u\| > U it is at most :math:`16u^4`, because for a polynomial of
-degree n with leading coefficient 1 and :math:`\delta = \sum_k|a_k|U^{k-n}\le 1/3` all \|u_i\| are at
-most 2\|u\|.
+degree n with leading coefficient 1 and :math:`\delta = \sum_k|a_k|U^{k-n}\le 1/3` all \|u_i\| are
+at most 2\|u\|.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import sympy as sp
 
 import giantstep as gs
 from giantstep.derivations.multi_index.channels import channel_of_law, read_channel
+from giantstep.derivations.multi_index.directions import direction_classes
 from giantstep.derivations.multi_index.fixed_points import MatrixFixedPoints
 from giantstep.derivations.multi_index.model import MultiIndex
 from giantstep.derivations.multi_index.plane_averages import PlaneAverages
@@ -117,6 +118,12 @@ def test_nothing_specialises_where_others_follow_at_once_or_never():
     assert MultiIndex("x1 + x1*x2", 0.5).thresholds().specialisation == ()
     law = {1: "1/2 + sign(x1)/4", -1: "1/2 - sign(x1)/4"}
     assert MultiIndex.from_law(law, directions=2).thresholds().specialisation == ()
+
+
+def test_the_staircase_of_a_committee_has_its_threshold():
+    found = direction_classes("sign(x1) + sign(x2)")
+    assert found.classes == ("trivial", "easy")
+    assert found.samples == ("α > 0", "α > α_c(q) = 2.05238, given (1, 1)")
 
 
 @pytest.mark.slow
