@@ -158,13 +158,13 @@ def test_three_signs_specialise():
 )
 def test_message_passing_follows_state_evolution(target, noise, alpha):
     model = MultiIndex(target, noise)
-    steps, given = 6, {"alpha": alpha, "start": 0.3}
+    steps, given = 4, {"alpha": alpha, "start": 0.3}
     known = model.state_evolution(steps=steps, **given).matrices[1:]
     limit = np.array(known).reshape(steps, 2, 2)
     found = model.simulate(2000, steps=steps, seeds=8, seed=5, workers=1, progress=False, **given)
     for name in ("amp_overlap", "amp_projection"):
         mean, error = found.mean(name), found.standard_error(name)
-        assert np.abs((mean - limit)[[0, 2, 5]] / error[[0, 2, 5]]).max() < 4
+        assert np.abs((mean - limit) / error).max() < 4
     if noise:
         spectral = found.mean("spectral_overlap")
         assert np.linalg.eigvalsh(spectral)[0] > 0.1
