@@ -265,9 +265,11 @@ def _exact_value(channel: Channel) -> sp.Expr | None:
     f, x = channel.function, channel.variables
     if _is_radial(f, x):
         return sp.Rational(len(x), 2)
-    if len(x) == 2:
-        factor, rest = f.as_independent(*x, as_Add=False)
-        if rest == x[0] * x[1] and factor != 0:
+    if len(x) == 2 and f.is_polynomial(*x):
+        # A quadratic form without trace is a multiple of u1 u2 in other coordinates.
+        form = sp.hessian(f, x)
+        rest = sp.expand(f - (sp.Matrix(x).T * form * sp.Matrix(x))[0] / 2)
+        if not (form.free_symbols | rest.free_symbols) & set(x) and form.trace() == 0:
             return physics.product_threshold()
     raise UnsupportedExpressionError(
         f"α_c of the label {channel.name!r} of {len(x)} directions without noise is not known in "

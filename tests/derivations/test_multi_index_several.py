@@ -102,6 +102,13 @@ def test_one_direction_in_disguise_is_one_direction():
     assert found.mean("amp_overlap").shape == (2,)
 
 
+@pytest.mark.parametrize("target", ["x1**2 - x2**2", "3*x1*x2 + 1"])
+def test_forms_without_trace_are_products_in_other_coordinates(target):
+    assert MultiIndex(target).exact_threshold == MultiIndex("x1*x2").exact_threshold
+    with pytest.raises(GiantstepError, match="not known in closed form"):
+        MultiIndex("x1**2 - 2*x2**2").thresholds()
+
+
 # ---------------------------------------------------------------------- the staircase at finite q
 
 
