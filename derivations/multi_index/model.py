@@ -13,7 +13,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...digits import checked_digits
-from ...errors import ParameterError, UnsupportedExpressionError
+from ...errors import GiantstepError, ParameterError, UnsupportedExpressionError
 from ...numeric.arguments import positive_number, real_array, whole_number
 from ...numeric.networks.message_passing import MessagePassing, Spectral
 from ...numeric.networks.run import simulate as run
@@ -593,6 +593,7 @@ class MultiIndex(SavedModel, HasCurves):
         nan, errors = math.nan, {"threshold": found.error} if found.error else {}
         spinodals: tuple[float, ...] = ()
         joint: tuple[float, ...] = ()
+        reason = found.reason
         transition, exact = nan, nan
         if self.channel.directions == 1:
             points = self.fixed_points
@@ -601,12 +602,16 @@ class MultiIndex(SavedModel, HasCurves):
             if self.channel.is_certain:
                 exact = max((points.recovery, *spinodals))
         elif found.kind == TRIVIAL:
-            joint = self._specialisation()
+            try:
+                joint = self._specialisation()
+            except GiantstepError as error:
+                # What is known of the first directions does not hang on it.
+                reason += f"; where the others are learned is not known: {error}"
         return WeakRecovery(
             difficulty=found.kind, threshold=found.value,
             formula="" if found.exact is None else str(found.exact),
             specialisation=joint, spinodals=spinodals, first_order=transition,
-            exact_recovery=exact, errors=errors, rests_on=found.reason, certificate=proof,
+            exact_recovery=exact, errors=errors, rests_on=reason, certificate=proof,
         )  # fmt: skip
 
     def _specialisation(self) -> tuple[float, ...]:

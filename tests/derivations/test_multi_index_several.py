@@ -125,6 +125,8 @@ def test_nothing_specialises_where_others_follow_at_once_or_never():
     assert MultiIndex("x1 + x1*x2", 0.5).thresholds().specialisation == ()
     law = {1: "1/2 + sign(x1)/4", -1: "1/2 - sign(x1)/4"}
     assert MultiIndex.from_law(law, directions=2).thresholds().specialisation == ()
+    sharp = MultiIndex("x1 + x2**2", 1e-4).thresholds()
+    assert sharp.difficulty == "trivial" and "too sharp" in sharp.rests_on
 
 
 def test_the_staircase_of_a_committee_has_its_threshold():
