@@ -700,9 +700,8 @@ class MultiIndex(SavedModel, HasCurves):
             )
         square = self._square + channel.noise_variance
         if size > 1:
-            averages = self._matrices.levels[1]
-            rows = np.eye(size, dtype=int).tolist()
-            return np.array([averages.function_moment(row) for row in rows]), square
+            moment, rows = self._matrices.levels[1].function_moment, np.eye(size, dtype=int)
+            return np.array([moment(row) for row in rows.tolist()]), square
         if not self.fixed_points.starts:
             return np.zeros(1), square
         node = GaussianExpectation(channel.function * z, z).doit()

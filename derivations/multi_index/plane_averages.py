@@ -410,7 +410,7 @@ class PlaneAverages:
         """Return E[f(u) f(u')] for normal u, u' with covariance Q, of the function of the law."""
         values, rotation = (x[..., ::-1] for x in np.linalg.eigh(overlap))
         if values[-1] > 1 - 1e-12:
-            return self.function_moment(np.zeros(len(values), int), power=2)
+            return self.function_moment([0] * len(values), power=2)
         values = np.clip(values, 0.0, 1 - 1e-9)
         means, weights = zip(*(self._means(float(q)) for q in values), strict=True)
         order = (0,) * len(values)
