@@ -11,9 +11,10 @@ of :math:`2\int mA - \int m^2B` and \|m\| ≤ U² is enough for the part that is
 Of a polynomial without noise :math:`1/\alpha_c = \mathbb{E}_u G(f(u))^2` with the weighted mean
 :math:`G = \sum w_i(u_i^2-1)/\sum w_i`, :math:`w_i = \varphi(u_i)/|f'(u_i)|`, over the points with
 the label of u. Between the points at which their number changes these are analytic functions of u,
-enclosed by Newton's method on complex balls. Next to such a point :math:`G^2` is at most the largest
-:math:`(u_i^2-1)^2`; for \|u\| > U it is at most :math:`16u^4`, because for a polynomial of degree n
-with leading coefficient 1 and :math:`\delta = \sum_k|a_k|U^{k-n}\le 1/3` all \|u_i\| ≤ 2\|u\|.
+enclosed by Newton's method on complex balls. Next to such a point :math:`G^2` is at most the
+largest :math:`(u_i^2-1)^2`; for \|u\| > U it is at most :math:`16u^4`, because for a polynomial of
+degree n with leading coefficient 1 and :math:`\delta = \sum_k|a_k|U^{k-n}\le 1/3` all \|u_i\| are
+at most 2\|u\|.
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ def _of_preimages(channel: Channel, digits: int) -> Enclosure:
     assert channel.function is not None
     coefficients = _monic(channel)
     with PRECISION, flint.ctx.workprec(2 * _bits(digits)):
-        arb, acb = flint.arb, flint.acb
+        arb = flint.arb
         goal = arb(10) ** -(digits + 3)
         f = flint.fmpq_poly(coefficients)
         turning = _real_roots(f.derivative())

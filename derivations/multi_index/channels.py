@@ -299,8 +299,13 @@ def read_channel(
     return Channel(name, variables, f, delta, mixed)
 
 
+def names_coordinates(target: str) -> bool:
+    """Whether a text is a function of x1, x2, …, not of z."""
+    return _COORDINATE.search(target) is not None
+
+
 def _function(target: Any, directions: object) -> tuple[str, tuple[sp.Symbol, ...], sp.Expr]:
-    if isinstance(target, str) and not _COORDINATE.search(target):
+    if isinstance(target, str) and not names_coordinates(target):
         one = activation(target, argument="target")
         name, variables, f = one.name, (z,), one.expr
     else:

@@ -13,7 +13,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...digits import checked_digits
-from ...errors import ParameterError, UnsupportedExpressionError
+from ...errors import GiantstepError, ParameterError, UnsupportedExpressionError
 from ...numeric.arguments import positive_number, real_array, whole_number
 from ...numeric.networks.message_passing import MessagePassing, Spectral
 from ...numeric.networks.run import simulate as run
@@ -35,11 +35,17 @@ from ..kernels.lower import lower
 from ..networks import Network, SimulatedNetworks
 from . import physics
 from .certified import certified_threshold
-from .channels import Channel, channel_of_density, channel_of_law, read_channel
+from .channels import (
+    Channel,
+    channel_of_density,
+    channel_of_law,
+    names_coordinates,
+    read_channel,
+)
 from .fixed_points import FixedPoints, MatrixFixedPoints
 from .line_averages import LineAverages
 from .plane_averages import PlaneAverages
-from .thresholds import EASY, TRIVIAL, Threshold, label_moments, weak_recovery
+from .thresholds import EASY, TRIVIAL, Threshold, label_moments, specialising, weak_recovery
 
 Array = NDArray[np.float64]
 
@@ -120,8 +126,8 @@ class WeakRecovery(Result):
     formula : str
         α_c exactly; empty if it is known by quadrature only.
     specialisation : tuple of float
-        Of two directions of which labels show one: overlap of that one, and α, at which the other
-        begins to be learned.
+        Of directions of which labels show some at first order, and the others at second order given
+        those: the overlaps along the former, and α, at which the others begin to be learned.
     spinodals : tuple of float
         α at the stationary points of α(q), where branches begin or end.
     first_order : float
@@ -214,9 +220,12 @@ class StateEvolution(Result):
     Attributes
     ----------
     alpha : float
-    start : float, or tuple of float
-        First overlap; of several directions the overlap matrix row by row.
-    overlaps : tuple of float, or of tuples of float
+    start : float
+        First overlap; of several directions the smallest eigenvalue of the overlap matrix.
+    overlaps : tuple of float
+        The same after each iteration.
+    matrices : tuple of tuple of float
+        Overlap matrices row by row, the start first, of several directions.
     growth : float
         α/α_c, by which small overlaps grow where labels show nothing at first order; else NaN.
     rests_on : str
@@ -225,17 +234,20 @@ class StateEvolution(Result):
     _document = "state evolution"
 
     alpha: float = field(metadata=quantity("sample complexity", r"\alpha"))
-    start: float | tuple[float, ...] = field(metadata=quantity("start", "q_0"))
-    overlaps: tuple[float, ...] | tuple[tuple[float, ...], ...] = field(
-        metadata=quantity("overlaps", "q_t")
-    )
+    start: float = field(metadata=quantity("start", "q_0"))
+    overlaps: tuple[float, ...] = field(metadata=quantity("overlaps", "q_t"))
+    matrices: tuple[tuple[float, ...], ...] = field(metadata=quantity("overlap matrices", "Q_t"))
     growth: float = field(metadata=quantity("growth of small overlaps", r"\alpha/\alpha_c"))
     rests_on: str = "state evolution, d → ∞"
 
     def page(self) -> Iterable[Block]:
         """Return the iterations as a table."""
-        rows = [(str(k), self.text(q)) for k, q in enumerate((self.start, *self.overlaps))]
-        yield Table(rows, ["iteration", "overlap"])
+        overlaps = enumerate((self.start, *self.overlaps))
+        if self.matrices:
+            rows = [(str(k), self.text(q), self.text(self.matrices[k])) for k, q in overlaps]
+            yield Table(rows, ["iteration", "least overlap", "overlap matrix"])
+        else:
+            yield Table([(str(k), self.text(q)) for k, q in overlaps], ["iteration", "overlap"])
         yield self.rests_on
 
 
@@ -475,16 +487,16 @@ class MultiIndex(SavedModel, HasCurves):
         points, size, nan = self._matrices, self.channel.directions, math.nan
         # From 0⁺, the symmetry of directions broken; and from the solution with information.
         low = _START * np.diag(1 + 0.3 * np.arange(size))
-        starts = [points.reached(alpha, _INFORMED * np.eye(size) - low / 10)]
+        starts = [_INFORMED * np.eye(size) - low / 10]
         threshold = self._threshold
         shown = threshold.kind == TRIVIAL
         # Where labels show nothing at first order, 0 is a fixed point, stable up to the threshold.
-        amp = np.zeros((size, size))
-        if shown or alpha > threshold.value:
-            amp = points.reached(alpha, low)
-        bayes = max((amp, *starts), key=lambda matrix: points.free_entropy(matrix, alpha))
+        nothing = not shown and alpha <= threshold.value
+        reached = points.reached(alpha, starts if nothing else [low, *starts])
+        amp = np.zeros((size, size)) if nothing else reached[0]
+        bayes = max((amp, *reached), key=lambda matrix: points.free_entropy(matrix, alpha))
         least = [float(np.linalg.eigvalsh(matrix)[0]) for matrix in (bayes, amp)]
-        first = points.levels[1].at(np.zeros((size, size))).information if shown else amp * 0
+        first = points.at(1, np.zeros((size, size))).information if shown else amp * 0
         strongest = alpha * float(np.linalg.eigvalsh(first)[-1])
         return OptimalEstimation(
             alpha=alpha, overlap=least[0], amp_overlap=least[1],
@@ -525,9 +537,9 @@ class MultiIndex(SavedModel, HasCurves):
             conjugate = ratio * self._information(found[-1])
             found.append(one - np.linalg.inv(one + conjugate))
         growth = ratio / threshold.value if threshold.kind == EASY else math.nan
-        rows = [tuple(matrix.ravel().tolist()) for matrix in found]
-        known = [row[0] for row in rows] if len(one) == 1 else rows
-        return StateEvolution(ratio, known[0], tuple(known[1:]), growth)  # type: ignore[arg-type]
+        least = [float(np.linalg.eigvalsh(matrix)[0]) for matrix in found]
+        matrices = tuple(tuple(x.ravel().tolist()) for x in found) if len(one) > 1 else ()
+        return StateEvolution(ratio, least[0], tuple(least[1:]), matrices, growth)
 
     def _information(self, overlap: Array) -> Array:
         if self.channel.directions > 1:
@@ -581,6 +593,7 @@ class MultiIndex(SavedModel, HasCurves):
         nan, errors = math.nan, {"threshold": found.error} if found.error else {}
         spinodals: tuple[float, ...] = ()
         joint: tuple[float, ...] = ()
+        reason = found.reason
         transition, exact = nan, nan
         if self.channel.directions == 1:
             points = self.fixed_points
@@ -588,26 +601,24 @@ class MultiIndex(SavedModel, HasCurves):
             transition = nan if points.first_order is None else points.first_order
             if self.channel.is_certain:
                 exact = max((points.recovery, *spinodals))
-        elif self.channel.directions == 2 and found.kind == TRIVIAL:
-            joint = self._specialisation()
+        elif found.kind == TRIVIAL:
+            try:
+                joint = self._specialisation()
+            except GiantstepError as error:
+                # What is known of the first directions does not hang on it.
+                reason += f"; where the others are learned is not known: {error}"
         return WeakRecovery(
             difficulty=found.kind, threshold=found.value,
             formula="" if found.exact is None else str(found.exact),
             specialisation=joint, spinodals=spinodals, first_order=transition,
-            exact_recovery=exact, errors=errors, rests_on=found.reason, certificate=proof,
+            exact_recovery=exact, errors=errors, rests_on=reason, certificate=proof,
         )  # fmt: skip
 
     def _specialisation(self) -> tuple[float, ...]:
-        if not self.channel.probabilities:
+        known = specialising(self.channel)
+        if known is None or self.channel.is_certain:
             return ()
-        shown = np.column_stack([
-            np.array(first.evalf(17).tolist(), float).ravel()
-            for _, first, _ in label_moments(self.channel)
-        ])  # fmt: skip
-        if np.linalg.matrix_rank(shown, tol=1e-9) != 1:
-            return ()
-        known = np.linalg.svd(shown)[0][:, :1]
-        return self._matrices.specialisation(known)
+        return self._matrices.specialisation(np.array(known.evalf(17).tolist(), float))
 
     @property
     def exact_threshold(self) -> sp.Expr | None:
@@ -689,9 +700,8 @@ class MultiIndex(SavedModel, HasCurves):
             )
         square = self._square + channel.noise_variance
         if size > 1:
-            averages = self._matrices.levels[1]
-            rows = np.eye(size, dtype=int).tolist()
-            return np.array([averages.function_moment(row) for row in rows]), square
+            moment, rows = self._matrices.levels[1].function_moment, np.eye(size, dtype=int)
+            return np.array([moment(row) for row in rows.tolist()]), square
         if not self.fixed_points.starts:
             return np.zeros(1), square
         node = GaussianExpectation(channel.function * z, z).doit()
@@ -740,8 +750,10 @@ class MultiIndex(SavedModel, HasCurves):
         """Return a network that learns these labels, for :func:`giantstep.simulate`."""
         if self.law is not None or self.flips:
             raise ParameterError("networks take functions with labels of a name, without flips")
+        # Of coordinates only as many directions are drawn as labels depend on.
+        teacher = self.channel.function if names_coordinates(self.target) else self.target
         return Network(
-            student, self.target, dimension=dimension, labels=self.labels,
+            student, teacher, dimension=dimension, labels=self.labels,
             noise_variance=self.noise_variance, **{"width": 1, **options},
         )  # fmt: skip
 

@@ -55,9 +55,9 @@ class _Level:
 
 
 LEVELS = (
-    _Level(0.75, 0.60, 0.75, 2.4, 6.5),
-    _Level(0.45, 0.36, 0.45, 1.4, 8.5),
-    _Level(0.36, 0.30, 0.36, 1.1, 9.5),
+    _Level(0.75, 0.55, 0.80, 2.4, 6.0),
+    _Level(0.60, 0.22, 0.65, 1.6, 8.5),
+    _Level(0.50, 0.17, 0.55, 1.2, 9.0),
 )
 """A rough level, the one that is used, and a finer one that tells its error."""
 
@@ -66,7 +66,7 @@ _OF_JUMPS = 0.6
 _OF_NOISE = 0.6
 # Up to where steps resolve the law, and where the range of the labels is looked for.
 _STEEPEST, _SEEN = 3.0, 6.5
-_BLOCK, _MOST_ENTRIES = 2 * 10**6, 4 * 10**9
+_BLOCK, _MOST_ENTRIES = 2 * 10**6, 10**9
 _LEAST = 1e-280
 _PARALLEL = 1e-12
 
@@ -202,7 +202,8 @@ class PlaneAverages:
         axes, u = self._grid(means, variances, rotation)
         labels, weights = self._labels
         points = u[0].size
-        if points * len(labels) > _MOST_ENTRIES:
+        # What the used level can do the finer one has to check.
+        if self.level is not LEVELS[-1] and points * len(labels) > _MOST_ENTRIES:
             raise ParameterError(
                 f"the law {self.channel.name!r} is too sharp for {len(u)} directions, "
                 f"{points * len(labels):.2g} entries: give a larger noise_variance, or fewer "
@@ -223,7 +224,7 @@ class PlaneAverages:
             v = np.arange(-self.level.reach, self.level.reach + step / 2, step)
             nodes.append(v)
             axes.append(_posterior_weights(v, np.full(len(v), step), mean, variance))
-        if math.prod(map(len, nodes)) > _MOST_ENTRIES // 100:
+        if self.level is not LEVELS[-1] and math.prod(map(len, nodes)) > _MOST_ENTRIES // 20:
             raise ParameterError(
                 f"the law {self.channel.name!r} is too sharp for {len(nodes)} directions: give a "
                 "larger noise_variance, or fewer directions"
@@ -409,7 +410,7 @@ class PlaneAverages:
         """Return E[f(u) f(u')] for normal u, u' with covariance Q, of the function of the law."""
         values, rotation = (x[..., ::-1] for x in np.linalg.eigh(overlap))
         if values[-1] > 1 - 1e-12:
-            return self.function_moment(np.zeros(len(values), int), power=2)
+            return self.function_moment([0] * len(values), power=2)
         values = np.clip(values, 0.0, 1 - 1e-9)
         means, weights = zip(*(self._means(float(q)) for q in values), strict=True)
         order = (0,) * len(values)

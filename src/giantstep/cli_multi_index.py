@@ -85,15 +85,22 @@ def _table(model: MultiIndex, alphas: list[float]) -> tuple[list[Any], str]:
     if model.channel.directions > 1:
         solved = [model.solve(alpha=alpha) for alpha in alphas]
         rows = [
-            [f"{x.alpha:g}", f"{x.overlap:.8g}", f"{x.amp_overlap:.8g}", x.regime] for x in solved
+            [f"{x.alpha:g}", f"{x.overlap:.8g}", f"{x.amp_overlap:.8g}", _number(x.error), x.regime]
+            for x in solved
         ]
-        return solved, aligned(["α", "least overlap, Bayes", "AMP", "regime"], rows)
+        return solved, aligned(
+            ["α", "least overlap, Bayes", "AMP", "error, Bayes", "regime"], rows
+        )
     ladders = [model.estimators(alpha=alpha) for alpha in alphas]
     rows = []
     for alpha, ladder in zip(alphas, ladders, strict=True):
         error = model.function_error(ladder.bayes)
         overlaps = (ladder.giant_step, ladder.ridge, ladder.amp, ladder.bayes)
         shown = [f"{alpha:g}", *(f"{q:.8g}" for q in overlaps)]
-        rows.append([*shown, "–" if math.isnan(error) else f"{error:.8g}"])
+        rows.append([*shown, _number(error)])
     head = ["α", "giant step", "ridge", "AMP", "Bayes", "error, Bayes"]
     return ladders, aligned(head, rows)
+
+
+def _number(error: float) -> str:
+    return "–" if math.isnan(error) else f"{error:.8g}"
