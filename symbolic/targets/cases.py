@@ -474,8 +474,26 @@ def _elements(
     parameters: Sequence[sp.Symbol], polynomials: Sequence[sp.Expr], more: Sequence[sp.Symbol] = ()
 ) -> tuple[PolyRing, list[PolyElement]]:
     """Return polynomials, up to constants, as elements of a ring in which zero is decided."""
-    ring, elements = _exact_elements(parameters, polynomials, more)
+    gens = (*parameters, *more)
+    ring, elements = _exact_elements(parameters, [_scaled(p, gens) for p in polynomials], more)
+    # Division by numbers of large fields takes long; of single terms only the monomials count.
+    one = ring.domain.one
+    elements = [ring.from_dict({e.LM: one}) if len(e) == 1 else e for e in elements]
     return _over_smaller_field(ring, elements)
+
+
+@functools.lru_cache(maxsize=4096)
+def _scaled(polynomial: sp.Expr, gens: tuple[sp.Symbol, ...]) -> sp.Expr:
+    """Return a polynomial divided by its leading coefficient where that is a plain product."""
+    if not polynomial.free_symbols & {*gens}:
+        return polynomial
+    terms = sp.Poly(polynomial, *gens).terms()
+    leading = terms[0][1]
+    if leading.is_Rational or leading.is_Add or leading.is_zero is not False:
+        return polynomial
+    return sp.Add(
+        *(c / leading * sp.Mul(*(x**n for x, n in zip(gens, m, strict=True))) for m, c in terms)
+    )
 
 
 def _exact_elements(
@@ -531,8 +549,8 @@ def _basis(
 ) -> tuple[tuple[PolyRing, tuple[PolyElement, ...]], Polynomials]:
     """Return the reduced Gröbner basis, as elements and as primitive expressions."""
     ring, elements = _elements(parameters, polynomials)
-    elements = [element for element in elements if element]
-    basis = groebner(elements, ring) if elements else []
+    elements = list(dict.fromkeys(element for element in elements if element))
+    basis = groebner(elements, ring) if len(elements) > 1 else elements
     return (ring, tuple(basis)), tuple(_primitive(p.as_expr(), parameters) for p in basis)
 
 
@@ -567,7 +585,8 @@ def _primitive(polynomial: sp.Expr, parameters: Sequence[sp.Symbol]) -> sp.Expr:
         return sp.S.One if polynomial != 0 else sp.S.Zero
     result = sp.Poly(polynomial, *parameters).primitive()[1]
     if all(c.is_Rational for c in result.coeffs()):
-        result = result.set_domain(sp.QQ).clear_denoms(convert=True)[1].primitive()[1]
+        result = sp.Poly(result.as_expr(), *parameters, domain=sp.QQ)
+        result = result.clear_denoms(convert=True)[1].primitive()[1]
     if result.LC().could_extract_minus_sign():
         result = -result
     return result.as_expr()

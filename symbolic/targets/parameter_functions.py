@@ -34,6 +34,7 @@ Values = Mapping[sp.Symbol, sp.Expr]
 
 _ODD_AND_INCREASING = (sp.tanh, sp.erf, sp.atan, sp.sinh, sp.asinh)
 _POSITIVE = (sp.exp, sp.cosh, sp.sech, sigmoid, softplus)
+_INCREASING = (*_ODD_AND_INCREASING, sp.exp, sigmoid, softplus)
 _NONNEGATIVE = (sp.Abs, relu, sp.Heaviside)
 
 
@@ -139,6 +140,8 @@ def _factors(integrand: sp.Expr, z: sp.Symbol) -> list[tuple[sp.Expr, int, sp.Ex
 def _slope(base: sp.Expr, z: sp.Symbol, anywhere: bool) -> sp.Expr:
     if base == z:
         return sp.S.One
+    if anywhere and isinstance(base, _INCREASING):
+        return affine_slope(base.args[0], z) or sp.nan
     if isinstance(base, _POSITIVE) and base.args[0].is_real:
         return sp.S.Zero
     if base.is_Add and any(base == 1 - t**2 for t in base.atoms(sp.tanh)):
