@@ -479,7 +479,8 @@ def predict_fit(
     sigma = None if student is None else activation(student, argument="student")
     if f.has_open_parameters:
         tree = f.by_cases(
-            lambda g: predict_fit(g.specialised(), kappa1, kappa2, count, student=sigma), "predicted fit"
+            lambda g: predict_fit(g.specialised(), kappa1, kappa2, count, student=sigma),
+            "predicted fit",
         )
         return cast(FitPrediction, tree)
     _refuse_constant(f)

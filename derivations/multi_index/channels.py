@@ -340,9 +340,7 @@ def _finitely_many(f: sp.Expr, variables: Sequence[sp.Symbol]) -> dict[sp.Expr, 
     return labels_by_signs(f, variables)
 
 
-def labels_by_signs(
-    f: sp.Expr, variables: Sequence[sp.Symbol]
-) -> dict[sp.Expr, sp.Expr] | None:
+def labels_by_signs(f: sp.Expr, variables: Sequence[sp.Symbol]) -> dict[sp.Expr, sp.Expr] | None:
     """Return indicators of the labels of a function of signs, else None.
 
     Examples

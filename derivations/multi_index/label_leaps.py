@@ -221,9 +221,7 @@ def _generative(law: _Law, regression: Target) -> GenerativeLeap | None:
     case = regression.case
     try:
         if law.probabilities:
-            laws = {
-                y: p if case is None else p.in_case(case) for y, p in law.probabilities.items()
-            }
+            laws = {y: p if case is None else p.in_case(case) for y, p in law.probabilities.items()}
             return generative_leap_of_labels(laws, regression.name)
         return generative_leap(regression) if law.has_function else None
     except (UndecidedError, UnsupportedExpressionError):

@@ -1,15 +1,15 @@
 r"""Closed forms as a textbook prints them.
 
-The rules for averages leave what they come by: :math:`2(1/2 - \mathrm{erf}(x)/2)`, an arctangent of a
-root where the arcsine law has an arcsine of a quotient, exponentials that stand apart, roots of
-roots. Here such a form is rewritten by identities that hold for all values of the parameters, and
-the shortest one is taken:
+The rules for averages leave what they come by: :math:`2(1/2 - \mathrm{erf}(x)/2)`, an arctangent
+of a root where the arcsine law has an arcsine of a quotient, exponentials that stand apart, roots
+of roots. Here such a form is rewritten by identities that hold for all values of the parameters,
+and the shortest one is taken:
 
 .. math:: 1 - \mathrm{erf}\,x = \mathrm{erfc}\,x, \qquad 2\arctan t = \arccos\frac{1 - t^2}{1 + t^2}
           \quad (t \ge 0), \qquad \arccos x = \frac{\pi}{2} - \arcsin x.
 
-Angles of algebraic numbers are recognised as rational multiples of π by their sines, and sums of two
-of them by the product of their unit numbers; both are decided by algebra, after a guess by digits.
+Angles of algebraic numbers, and sums of two, are recognised as rational multiples of π by their
+sines, by algebra after a guess by digits.
 """
 
 from __future__ import annotations
@@ -273,7 +273,20 @@ def _with_joined_logarithms(value: sp.Expr) -> sp.Expr:
     primes = {e: _by_primes(e.args[0]) for e in logs}
     by_primes = sp.expand_mul(value.xreplace(primes))
     forms = (by_primes, sp.logcombine(by_primes), *_squares_completed(value, constants))
-    return _shorter(value, *forms, sp.factor_terms(value))
+    return _shorter(value, *forms, _grouped(value), sp.factor_terms(value))
+
+
+def _grouped(value: sp.Expr) -> sp.Expr:
+    """Write terms with one rational factor as a multiple of their sum."""
+    groups: dict[sp.Expr, list[sp.Expr]] = {}
+    for term in _terms(value):
+        number, rest = term.as_coeff_Mul()
+        groups.setdefault(number, []).append(rest)
+    # SymPy multiplies a number into a sum unless told not to.
+    parts = [
+        sp.Mul(c, sp.Add(*rests), evaluate=len(rests) == 1 or c == 1) for c, rests in groups.items()
+    ]
+    return sp.Add(*parts)
 
 
 def _by_primes(number: sp.Rational) -> sp.Expr:

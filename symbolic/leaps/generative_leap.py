@@ -581,9 +581,7 @@ def generative_leap(
     return _Run(f, int(leap_index(f))).result()
 
 
-def generative_leap_of_labels(
-    probabilities: Mapping[sp.Expr, Target], name: str
-) -> GenerativeLeap:
+def generative_leap_of_labels(probabilities: Mapping[sp.Expr, Target], name: str) -> GenerativeLeap:
     r"""Return the generative leap of finitely many labels drawn with probabilities given x.
 
     Every transform is a sum of indicators, and :math:`\mathbb{E}[1\{y\} \,|\, x] = P(y|x)`, so that
@@ -633,9 +631,7 @@ def generative_leap_of_labels(
         verb = "shows" if len(shown) == 1 else "show"
         vectors = tuple(row.vector for _, span in shown for row in span.rows)
         steps.append(
-            GenerativeStep(
-                order, names, f"{names} {verb} {after} at order {order}", after, vectors
-            )
+            GenerativeStep(order, names, f"{names} {verb} {after} at order {order}", after, vectors)
         )
         subspace = after
     if not steps:

@@ -313,7 +313,8 @@ def _in_length(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr | Non
         return expr
     if expr.is_polynomial(*variables):
         polynomial = sp.Poly(expr, *variables, domain=sp.EXRAW)
-        squares = {tuple(2 * (i == j) for j in range(len(variables))) for i in range(len(variables))}
+        count = range(len(variables))
+        squares = {tuple(2 * (i == j) for j in count) for i in count}
         constant = polynomial.coeff_monomial(1)
         coefficients = {m: c for m, c in polynomial.terms() if any(m)}
         if set(coefficients) != squares or len(set(coefficients.values())) > 1:

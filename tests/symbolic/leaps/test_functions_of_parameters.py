@@ -6,7 +6,12 @@ import pytest
 import sympy as sp
 
 import giantstep as gs
-from giantstep.errors import AssumptionError, UndecidedError, UnsupportedExpressionError
+from giantstep.errors import (
+    AssumptionError,
+    ExpressionError,
+    UndecidedError,
+    UnsupportedExpressionError,
+)
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.leaps.generative_leap import generative_leap
 from giantstep.symbolic.leaps.leap_index import information_exponent
@@ -39,9 +44,10 @@ def conditions(tree):
 def test_staircases_with_parameters_inside_functions(text, expected):
     tree = staircase(text, parameters="a")
     assert conditions(tree) == expected
+    f = target(text, parameters="a")
     for value in VALUES:
         try:
-            at_numbers = staircase(target(text, parameters="a").with_values({tree.parameters[0]: value}))
+            at_numbers = staircase(f.with_values({f.parameters[0]: value}))
         except AssumptionError:
             with pytest.raises(AssumptionError, match="is constant"):
                 tree.at({"a": value})
@@ -80,7 +86,7 @@ def test_what_is_known_of_signs():
     assert Case((a,)).vanish([1 + sp.erf(a)]) is False
     assert Case((a,)).vanish([sp.exp(a) - sp.exp(2 * a)]) is None
     assert Case((a,)).where_all_vanish((a,)).vanish([node]) is True
-    polynomial, functions = read_condition(sp.erf(a) * b, (a, b))
+    _, functions = read_condition(sp.erf(a) * b, (a, b))
     assert functions[0].at({a: sp.S.Zero}) == 2 / sp.sqrt(sp.pi)
 
 
@@ -152,6 +158,22 @@ def test_duals_without_closed_form_carry_their_parameters():
     number = dual.expr.xreplace({parameter: sp.S.One, rho: sp.Rational(1, 2)}).evalf(8)
     assert abs(number - gs.dual_activation("tanh", rho).value(sp.Rational(1, 2)).value) < 1e-7
     json.dumps(str(dual))
+
+
+@pytest.mark.parametrize("text", ["x1 + a*x1*x2 + b*x2*x3", "relu(x1 - a) - b*x1 + x1*x2"])
+@pytest.mark.parametrize("readout", [None, [1, -1]])
+def test_trees_become_json_and_come_back(text, readout):
+    tree = staircase(text, parameters="a b", readout=readout)
+    content = json.loads(tree.to_json())
+    again = gs.CaseTree.from_dict(content, gs.Staircase.from_dict)
+    assert json.loads(again.to_json()) == content
+    values = {"a": 1, "b": sp.Rational(1, 2)}
+    assert again.at(values).subspaces == tree.at(values).subspaces
+    stored = gs.CaseTree.from_dict(content)
+    assert str(stored) == str(tree) and json.loads(stored.to_json()) == content
+    del content["cases"][0]["equations"]
+    with pytest.raises(ExpressionError, match="not that of a tree of cases"):
+        gs.CaseTree.from_dict(content)
 
 
 @pytest.mark.slow

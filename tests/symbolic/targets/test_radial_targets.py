@@ -1,4 +1,4 @@
-"""Functions of a length: coefficients against quadrature in polar coordinates, then what they show."""
+"""Functions of a length: coefficients against quadrature over the length, and what they show."""
 
 import itertools
 
@@ -50,7 +50,8 @@ def _he(n, x):
 @pytest.mark.parametrize(
     ("g", "k"),
     [
-        (lambda r: r, 2), (lambda r: r, 3), (lambda r: sp.exp(-r), 2), (lambda r: sp.log(1 + r**2), 3),
+        (lambda r: r, 2), (lambda r: r, 3), (lambda r: sp.exp(-r), 2),
+        (lambda r: sp.log(1 + r**2), 3),
         (lambda r: sp.tanh(r**2), 2), (lambda r: sp.sqrt(r), 2), (lambda r: 1 / (1 + r**2), 3),
         (lambda r: sp.log(r), 2),
     ],
