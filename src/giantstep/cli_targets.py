@@ -290,7 +290,9 @@ def project(arguments: argparse.Namespace) -> int:
     # All is computed before anything is printed: an error leaves the output empty.
     text, latex = str(result), result.latex() if arguments.latex else None
     if out is not None:
-        _write(out, str(result.target), result, result.to_html())
+        title = str(getattr(result, "target", None) or getattr(result, "subject", ""))
+        html = result.to_html() if hasattr(result, "to_html") else result._repr_html_()
+        _write(out, title, result, html)
     print(text)
     if latex is not None:
         print(f"\n{latex}")
@@ -316,8 +318,6 @@ def _projection(arguments: argparse.Namespace) -> Projection:
 def _table(arguments: argparse.Namespace) -> RegimeTable:
     from .derivations.giant_steps.regimes import FIVE_REGIMES, regimes
 
-    if arguments.parameter:
-        raise ParameterError("--parameter belongs to --onto; --regimes needs numbers")
     if arguments.degree is not None:
         raise ParameterError("--degree belongs to --onto; in --regimes k1 and k2 give the degree")
     pairs: Any = FIVE_REGIMES
@@ -328,7 +328,13 @@ def _table(arguments: argparse.Namespace) -> RegimeTable:
                 f"--exponents must be rational, such as 1,0; 3/2,1, got {arguments.exponents!r}"
             )
     steps = 1 if arguments.steps is None else arguments.steps
-    return regimes(arguments.target, pairs, steps=steps, student=arguments.student)
+    return regimes(
+        arguments.target,
+        pairs,
+        steps=steps,
+        student=arguments.student,
+        parameters=_parameters(arguments.parameter),
+    )
 
 
 def _rows(text: str, flag: str, length: int) -> list[list[Any]]:
