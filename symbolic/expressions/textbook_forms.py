@@ -25,6 +25,8 @@ _ARCS = (sp.asin, sp.acos, sp.atan)
 # Sines of these fractions of π are roots of quadratics, or of such, that a reader knows.
 _DENOMINATORS = (2, 3, 4, 5, 6, 8, 10, 12)
 _GUESS_DIGITS = 40
+# Minimal polynomials of more take long.
+_MOST_RADICALS = 6
 _MOST_TERMS = 60
 
 
@@ -115,12 +117,10 @@ def _with_known_angles(value: sp.Expr) -> sp.Expr:
         value = _in_terms(value, rule)
     left = [arc for arc in arcs if arc not in rule]
     for first, second in itertools.combinations(sorted(left, key=sp.default_sort_key), 2):
-        coefficients = [_coefficient(value, arc) for arc in (first, second)]
-        if None in coefficients or 0 in coefficients:
+        weight, other = _coefficient(value, first), _coefficient(value, second)
+        if weight is None or other is None or weight == 0 or other not in (weight, -weight):
             continue
-        ratio = coefficients[1] / coefficients[0]
-        if ratio not in (1, -1):
-            continue
+        ratio = other / weight
         total = _multiple_of_pi(first + ratio * second)
         if total is not None:
             value = sp.expand_mul(value.xreplace({first: total - ratio * second}))
@@ -140,8 +140,8 @@ def _coefficient(value: sp.Expr, arc: sp.Expr) -> sp.Expr | None:
 
 def _multiple_of_pi(angle: sp.Expr) -> sp.Expr | None:
     """Return q π if an angle of algebraic numbers is that for a simple rational q."""
-    turns = (angle / sp.pi).evalf(_GUESS_DIGITS)
-    if not turns.is_Float:
+    turns = sp.N(angle / sp.pi, _GUESS_DIGITS)
+    if not isinstance(turns, sp.Float):
         return None
     for denominator in _DENOMINATORS:
         q = sp.Rational(sp.Integer(round(turns * denominator)), denominator)
@@ -154,8 +154,10 @@ def _multiple_of_pi(angle: sp.Expr) -> sp.Expr | None:
 
 
 def _is_algebraic_zero(number: sp.Expr) -> bool:
+    if not number.is_algebraic or len(number.atoms(sp.Pow)) > _MOST_RADICALS:
+        return False
     x = sp.Dummy()
-    return bool(number.is_algebraic and sp.minimal_polynomial(number, x) == x)
+    return bool(sp.minimal_polynomial(number, x) == x)
 
 
 def _with_short_roots(value: sp.Expr) -> sp.Expr:

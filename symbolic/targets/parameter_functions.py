@@ -28,7 +28,6 @@ from ...pages import shorten
 from ..expressions._singularities import affine_slope
 from ..expressions.activations import z as _z
 from ..expressions.averages import Average
-from ..expressions.bivariate_normal import BivariateNormalCDF
 from ..expressions.functions import relu, sigmoid, softplus
 from ..expressions.parser import parse_expression
 from ..expressions.textbook_forms import with_complementary_errors
@@ -287,7 +286,7 @@ class _Reader:
             argument = value.args[0]
             if argument.is_polynomial(*self.parameters):
                 sign, divisor = 1, argument
-        elif _is_distribution(value) or isinstance(value, sp.erfc | BivariateNormalCDF):
+        elif _is_distribution(value) or isinstance(value, sp.erfc):
             sign = 1
         if not sign and not value.is_extended_real and not isinstance(value, Average):
             raise _not_real(value)

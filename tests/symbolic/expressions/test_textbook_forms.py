@@ -48,6 +48,8 @@ def test_one_variable(integrand, printed):
         (sp.Heaviside(u - 1) * sp.Heaviside(v), sp.Rational(1, 2),
          "OwenT(1, sqrt(3)/3) + erfc(sqrt(2)/2)/4"),
         (sp.sign(u) * sp.sign(v), sp.Rational(1, 2), "1/3"),
+        (sp.log(sp.Abs(u - v)), sp.Rational(1, 2), "-(EulerGamma + log(2))/2"),
+        (sp.exp(-sp.Abs(u - v)), sp.Rational(1, 2), "exp(1/2)*erfc(sqrt(2)/2)"),
         (sp.Max(u - 1, 0) * sp.Max(v, 0), rho,
          "rho*BivariateNormalCDF(-1, 0, rho) + sqrt(1 - rho**2)*exp(-1/(2 - 2*rho**2))/(2*pi) - "
          "sqrt(2)*erfc(sqrt(2)/(2*sqrt(1 - rho**2)))/(4*sqrt(pi))"),
