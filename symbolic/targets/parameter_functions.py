@@ -224,7 +224,8 @@ class _Reader:
 
     def _term(self, term: sp.Expr) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
         """Return a product of symbols and numbers, and {m: c} of a factor exp(Σ c m)."""
-        product, exponents = sp.S.One, {}
+        product = sp.S.One
+        exponents: dict[sp.Expr, sp.Expr] = {}
         for factor in sp.Mul.make_args(term):
             if not factor.free_symbols & self.parameters:
                 product *= factor
