@@ -15,6 +15,7 @@ sines, by algebra after a guess by digits.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable
 
 import sympy as sp
@@ -182,13 +183,15 @@ def _is_nested(power: sp.Expr) -> bool:
 def _factors_with_short_roots(term: sp.Expr) -> sp.Expr:
     factors = sp.Mul.make_args(term)
     algebraic = sp.Mul(*(f for f in factors if not f.free_symbols and f.is_algebraic))
-    if not any(_is_nested(p) for p in algebraic.atoms(sp.Pow)) or not algebraic.is_real:
+    if not any(_is_nested(p) for p in algebraic.atoms(sp.Pow)):
+        return term
+    if not (algebraic.is_positive or algebraic.is_negative):
         return term
     others = sp.Mul(*(f for f in factors if f.free_symbols or not f.is_algebraic))
     square = sp.expand(sp.radsimp(sp.expand(algebraic**2)))
-    whole = sp.Integer(sp.igcd(*(t.as_coeff_Mul()[0].p for t in _terms(square))))
+    whole = math.gcd(*(int(t.as_coeff_Mul()[0].p) for t in _terms(square)))
     outside = max(n for n in sp.divisors(whole) if whole % n**2 == 0)
-    root = (1 if algebraic.is_nonnegative else -1) * outside * sp.sqrt(square / outside**2)
+    root = (1 if algebraic.is_positive else -1) * outside * sp.sqrt(square / outside**2)
     return others * _shorter(algebraic, sp.sqrtdenest(algebraic), root, sp.sqrtdenest(root))
 
 
