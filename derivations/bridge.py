@@ -10,6 +10,7 @@ O(1); in either limit the step of the other is zero or infinite.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import sympy as sp
@@ -166,10 +167,12 @@ def as_letters(model: StepAtWidth, *, nodes: int = 10) -> VocabularyFeatures:
 
 
 def step_on_labels(
-    found: LabelLeaps, student: str | sp.Expr | Activation = "relu", **options: Any
+    labels: LabelLeaps, student: str | sp.Expr | Activation = "relu", **options: Any
 ) -> GiantStep:
     """Return one giant step on the labels; options as for :func:`giantstep.giant_step`."""
-    return giant_step(found.regression, student, noise_variance=found.noise_variance, **options)
+    # A variance, whatever is known of the signs of its parameters.
+    step = giant_step(labels.regression, student, **options)
+    return replace(step, noise_variance=labels.noise_variance)
 
 
 def _centred(teacher: str) -> str:

@@ -53,7 +53,6 @@ def test_parameters_make_a_table_of_cases(run):
         (["staircase", "x1*a", "--parameter", "a", "--parameter", "a"], "names 'a' twice"),
         (["staircase", "x1", "--parameter", "x1"], "x1 is a coordinate"),
         (["leap", "a*x1", "--parameter", "a", "--direction", "1"], "without parameters"),
-        (["project", "x1", "--regimes", "--parameter", "a"], "--regimes needs numbers"),
     ],
 )
 def test_bad_parameters(run, arguments, message):

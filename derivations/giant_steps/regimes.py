@@ -152,7 +152,9 @@ def _is_separable(f: Target) -> bool:
     if f.is_polynomial:
         indices = f.expansion.he_coefficients()
         return all(sum(map(bool, alpha)) <= 1 for alpha in indices)
-    for term in ridge_terms(f.expr, f.variables):
+    for term in ridge_terms(f.expr, f.variables, radial=True):
+        if term.radials:
+            return False
         used = [i for i, n in enumerate(term.powers) if n]
         used += [i for ridge in term.ridges for i, a in enumerate(ridge.direction) if a != 0]
         if len(set(used)) > 1:

@@ -284,7 +284,8 @@ def project(arguments: argparse.Namespace) -> int:
     result = _table(arguments) if arguments.regimes else _projection(arguments)
     # All is computed before anything is printed: an error leaves the output empty.
     text = f"{result}\n\n{result.latex()}" if arguments.latex else str(result)
-    deliver(arguments, out, result, text=text, title=f"What is fitted of {result.target}")
+    title = f"What is fitted of {getattr(result, 'target', None) or result.subject}"
+    deliver(arguments, out, result, text=text, title=title)
     return 0
 
 
@@ -305,8 +306,6 @@ def _projection(arguments: argparse.Namespace) -> Projection:
 def _table(arguments: argparse.Namespace) -> RegimeTable:
     from .derivations.giant_steps.regimes import FIVE_REGIMES, regimes
 
-    if arguments.parameter:
-        raise ParameterError("--parameter belongs to --onto; --regimes needs numbers")
     if arguments.degree is not None:
         raise ParameterError("--degree belongs to --onto; in --regimes k1 and k2 give the degree")
     pairs: Any = FIVE_REGIMES
@@ -317,7 +316,13 @@ def _table(arguments: argparse.Namespace) -> RegimeTable:
                 f"--exponents must be rational, such as 1,0; 3/2,1, got {arguments.exponents!r}"
             )
     steps = 1 if arguments.steps is None else arguments.steps
-    return regimes(arguments.target, pairs, steps=steps, student=arguments.student)
+    return regimes(
+        arguments.target,
+        pairs,
+        steps=steps,
+        student=arguments.student,
+        parameters=_parameters(arguments.parameter),
+    )
 
 
 def _rows(text: str, flag: str, length: int) -> list[list[Any]]:

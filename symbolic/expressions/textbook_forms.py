@@ -1,20 +1,21 @@
 r"""Closed forms as a textbook prints them.
 
-The rules for averages leave what they come by: :math:`2(1/2 - \mathrm{erf}(x)/2)`, an arctangent of a
-root where the arcsine law has an arcsine of a quotient, exponentials that stand apart, roots of
-roots. Here such a form is rewritten by identities that hold for all values of the parameters, and
-the shortest one is taken:
+The rules for averages leave what they come by: :math:`2(1/2 - \mathrm{erf}(x)/2)`, an arctangent
+of a root where the arcsine law has an arcsine of a quotient, exponentials that stand apart, roots
+of roots. Here such a form is rewritten by identities that hold for all values of the parameters,
+and the shortest one is taken:
 
 .. math:: 1 - \mathrm{erf}\,x = \mathrm{erfc}\,x, \qquad 2\arctan t = \arccos\frac{1 - t^2}{1 + t^2}
           \quad (t \ge 0), \qquad \arccos x = \frac{\pi}{2} - \arcsin x.
 
-Angles of algebraic numbers are recognised as rational multiples of π by their sines, and sums of two
-of them by the product of their unit numbers; both are decided by algebra, after a guess by digits.
+Angles of algebraic numbers, and sums of two, are recognised as rational multiples of π by their
+sines, by algebra after a guess by digits.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable
 
 import sympy as sp
@@ -25,6 +26,8 @@ _ARCS = (sp.asin, sp.acos, sp.atan)
 # Sines of these fractions of π are roots of quadratics, or of such, that a reader knows.
 _DENOMINATORS = (2, 3, 4, 5, 6, 8, 10, 12)
 _GUESS_DIGITS = 40
+# Minimal polynomials of more take long.
+_MOST_RADICALS = 6
 _MOST_TERMS = 60
 
 
@@ -115,12 +118,10 @@ def _with_known_angles(value: sp.Expr) -> sp.Expr:
         value = _in_terms(value, rule)
     left = [arc for arc in arcs if arc not in rule]
     for first, second in itertools.combinations(sorted(left, key=sp.default_sort_key), 2):
-        coefficients = [_coefficient(value, arc) for arc in (first, second)]
-        if None in coefficients or 0 in coefficients:
+        weight, other = _coefficient(value, first), _coefficient(value, second)
+        if weight is None or other is None or weight == 0 or other not in (weight, -weight):
             continue
-        ratio = coefficients[1] / coefficients[0]
-        if ratio not in (1, -1):
-            continue
+        ratio = other / weight
         total = _multiple_of_pi(first + ratio * second)
         if total is not None:
             value = sp.expand_mul(value.xreplace({first: total - ratio * second}))
@@ -140,8 +141,8 @@ def _coefficient(value: sp.Expr, arc: sp.Expr) -> sp.Expr | None:
 
 def _multiple_of_pi(angle: sp.Expr) -> sp.Expr | None:
     """Return q π if an angle of algebraic numbers is that for a simple rational q."""
-    turns = (angle / sp.pi).evalf(_GUESS_DIGITS)
-    if not turns.is_Float:
+    turns = sp.N(angle / sp.pi, _GUESS_DIGITS)
+    if not isinstance(turns, sp.Float):
         return None
     for denominator in _DENOMINATORS:
         q = sp.Rational(sp.Integer(round(turns * denominator)), denominator)
@@ -154,8 +155,10 @@ def _multiple_of_pi(angle: sp.Expr) -> sp.Expr | None:
 
 
 def _is_algebraic_zero(number: sp.Expr) -> bool:
+    if not number.is_algebraic or len(number.atoms(sp.Pow)) > _MOST_RADICALS:
+        return False
     x = sp.Dummy()
-    return bool(number.is_algebraic and sp.minimal_polynomial(number, x) == x)
+    return bool(sp.minimal_polynomial(number, x) == x)
 
 
 def _with_short_roots(value: sp.Expr) -> sp.Expr:
@@ -180,13 +183,15 @@ def _is_nested(power: sp.Expr) -> bool:
 def _factors_with_short_roots(term: sp.Expr) -> sp.Expr:
     factors = sp.Mul.make_args(term)
     algebraic = sp.Mul(*(f for f in factors if not f.free_symbols and f.is_algebraic))
-    if not any(_is_nested(p) for p in algebraic.atoms(sp.Pow)) or not algebraic.is_real:
+    if not any(_is_nested(p) for p in algebraic.atoms(sp.Pow)):
+        return term
+    if not (algebraic.is_positive or algebraic.is_negative):
         return term
     others = sp.Mul(*(f for f in factors if f.free_symbols or not f.is_algebraic))
     square = sp.expand(sp.radsimp(sp.expand(algebraic**2)))
-    whole = sp.Integer(sp.igcd(*(t.as_coeff_Mul()[0].p for t in _terms(square))))
+    whole = math.gcd(*(int(t.as_coeff_Mul()[0].p) for t in _terms(square)))
     outside = max(n for n in sp.divisors(whole) if whole % n**2 == 0)
-    root = (1 if algebraic.is_nonnegative else -1) * outside * sp.sqrt(square / outside**2)
+    root = (1 if algebraic.is_positive else -1) * outside * sp.sqrt(square / outside**2)
     return others * _shorter(algebraic, sp.sqrtdenest(algebraic), root, sp.sqrtdenest(root))
 
 
@@ -273,7 +278,20 @@ def _with_joined_logarithms(value: sp.Expr) -> sp.Expr:
     primes = {e: _by_primes(e.args[0]) for e in logs}
     by_primes = sp.expand_mul(value.xreplace(primes))
     forms = (by_primes, sp.logcombine(by_primes), *_squares_completed(value, constants))
-    return _shorter(value, *forms, sp.factor_terms(value))
+    return _shorter(value, *forms, _grouped(value), sp.factor_terms(value))
+
+
+def _grouped(value: sp.Expr) -> sp.Expr:
+    """Write terms with one rational factor as a multiple of their sum."""
+    groups: dict[sp.Expr, list[sp.Expr]] = {}
+    for term in _terms(value):
+        number, rest = term.as_coeff_Mul()
+        groups.setdefault(number, []).append(rest)
+    # SymPy multiplies a number into a sum unless told not to.
+    parts = [
+        sp.Mul(c, sp.Add(*rests), evaluate=len(rests) == 1 or c == 1) for c, rests in groups.items()
+    ]
+    return sp.Add(*parts)
 
 
 def _by_primes(number: sp.Rational) -> sp.Expr:

@@ -29,6 +29,7 @@ from typing import Any
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
+from ..expressions.bivariate_normal import BivariateNormalCDF
 from ..expressions.functions import (
     erf_difference,
     erfcx,
@@ -420,7 +421,14 @@ def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
     >>> rewrite_for_accuracy(sp.log((1 + sp.erf(x / sp.sqrt(2))) / 2))
     log_normal_cdf(x)
     """
+    if expr.has(BivariateNormalCDF):
+        # Code has Owen's T instead, of which the derivatives are worse.
+        expr = expr.replace(BivariateNormalCDF, _by_owen)
     return _Rewriter().visit(expr)
+
+
+def _by_owen(*arguments: sp.Expr) -> sp.Expr:
+    return BivariateNormalCDF(*arguments).by_owen()
 
 
 def accurate_moment(moment: RampAverage) -> sp.Expr:

@@ -459,15 +459,17 @@ def on_a_line(integrand: sp.Expr, law: GaussianVector) -> tuple[sp.Expr, sp.Symb
         return integrand.xreplace({pivot: law.mean[0] + spread * z}), z
     if integrand.has(sp.Piecewise):
         return None
-    for function in integrand.atoms(sp.Function, sp.exp):
-        if not function.free_symbols & set(law.variables) or len(function.args) > 2:
+    inside = [f.args[0] for f in integrand.atoms(sp.Function, sp.exp) if len(f.args) <= 2]
+    inside += [power.base for power in integrand.atoms(sp.Pow)]
+    for argument in sorted(inside, key=sp.default_sort_key):
+        if not argument.free_symbols & set(law.variables):
             continue
-        affine = quadratic_form(function.args[0], law.variables)
+        affine = quadratic_form(argument, law.variables)
         if affine is None or any(map(any, affine.matrix)):
-            return None
+            continue
         slopes = affine.linear
         if not slopes[0].is_nonzero or not all(slopes[1:]):
-            return None
+            continue
         combination = sp.Add(*(s * x for s, x in zip(slopes, law.variables, strict=True)))
         rest = combination - slopes[0] * pivot
         on_line = sp.expand(integrand.xreplace({pivot: (z - rest) / slopes[0]}))

@@ -276,22 +276,21 @@ def dual_activation(
 
 
 def _dual(f: Activation, g: Activation, rho: sp.Symbol, order: int | None) -> DualActivation:
+    named = list(dict.fromkeys((*f.parameters, *g.parameters)))
     if order is None:
         u, v = sp.symbols("u v", real=True)
-        if {u, v} & {rho, *f.parameters, *g.parameters}:
+        if {"u", "v"} & {x.name for x in (rho, *named)}:
             u, v = sp.symbols("u v", cls=sp.Dummy, real=True)
         result = expect_joint(f(u) * g(v), correlated_pair(u, v, rho))
         if not result.has(JointExpectation, GaussianExpectation):
             return DualActivation(f, g, rho, result)
-        if not (f.parameters or g.parameters):
-            order = DEFAULT_ORDER
-    if f.parameters or g.parameters:
-        if order is None:
+        if named:
             return DualActivation(f, g, rho, result, rests_on=EXPECTATION)
-        names = ", ".join(map(str, dict.fromkeys((*f.parameters, *g.parameters))))
+        order = DEFAULT_ORDER
+    if named:
         raise UnsupportedExpressionError(
             f"the Hermite series of E[{f.name}(u) {g.name}(v)] needs numbers: give values to "
-            f"{names}, or leave out order for the expectation itself"
+            f"{', '.join(map(str, named))}, or leave out order for the expectation itself"
         )
     if importlib.util.find_spec("flint") is not None:
         moments, rests_on = _proven_moments, PROVEN

@@ -34,7 +34,7 @@ import functools
 import html
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -579,6 +579,66 @@ def generative_leap(
         f = f.specialised()
     # A constant target is refused in words.
     return _Run(f, int(leap_index(f))).result()
+
+
+def generative_leap_of_labels(probabilities: Mapping[sp.Expr, Target], name: str) -> GenerativeLeap:
+    r"""Return the generative leap of finitely many labels drawn with probabilities given x.
+
+    Every transform is a sum of indicators, and :math:`\mathbb{E}[1\{y\} \,|\, x] = P(y|x)`, so that
+    the greedy run is that of all P(y|·) together (derived here); two labels need one of them. It
+    is exact.
+
+    Parameters
+    ----------
+    probabilities : mapping from label to Target
+        P(y|x), which add up to one.
+    name : str
+        Of the law.
+
+    Raises
+    ------
+    AssumptionError
+        If the labels do not depend on x.
+    UndecidedError
+        If an order cannot be decided.
+
+    Examples
+    --------
+    >>> laws = {1: "(1 + erf(x1)*4/5)/2", -1: "(1 - erf(x1)*4/5)/2"}
+    >>> found = generative_leap_of_labels({y: read_target(p) for y, p in laws.items()}, "erf")
+    >>> int(found), found.standing, found.steps[0].witness
+    (1, 'exact', '1{y = 1} shows R^1 at order 1')
+    """
+    listed = list(probabilities.items())
+    if len(listed) == 2:
+        listed = listed[:1]
+    sources = [(y, spans_of(p)) for y, p in listed]
+    dimension = listed[0][1].dimension
+    subspace = Subspace.zero(dimension)
+    steps: list[GenerativeStep] = []
+    while True:
+        orders = {y: source.conditional_order(subspace) for y, source in sources}
+        known = [order for order in orders.values() if order is not None]
+        if not known:
+            break
+        order, after, shown = min(known), subspace, []
+        for y, source in sources:
+            if orders[y] == order:
+                span = source.grow(subspace, order, strict=True)
+                after = after + span.subspace
+                shown.append((y, span))
+        names = " and ".join(f"1{{y = {y}}}" for y, _ in shown)
+        verb = "shows" if len(shown) == 1 else "show"
+        vectors = tuple(row.vector for _, span in shown for row in span.rows)
+        steps.append(
+            GenerativeStep(order, names, f"{names} {verb} {after} at order {order}", after, vectors)
+        )
+        subspace = after
+    if not steps:
+        raise AssumptionError(f"the labels {name!r} do not depend on x: nothing is to be learned")
+    value = max(step.order for step in steps)
+    reason = "every T(y) is a sum of indicators of labels"
+    return GenerativeLeap(name, value, value, reason, tuple(steps))
 
 
 class _Run:

@@ -46,7 +46,8 @@ from ..expressions.expression_text import expression_text
 from ..expressions.regularity import Parity
 from ..gaussian.zero_test import is_exactly_zero
 from ..targets.activation_mask import DegreeMask
-from ..targets.formal_fields import in_atoms, read_open_number, read_subspace
+from ..targets.cases import read_case_number
+from ..targets.formal_fields import in_atoms, read_subspace
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace, vector_latex, vector_text
 from ..targets.target import Target
@@ -215,15 +216,15 @@ class ReadoutClusters:
             line, certain, reachable = map(read_subspace, spaces)
             directions = tuple(
                 ClusterDirection(
-                    read_open_number(entry["readout"]),
+                    read_case_number(entry["readout"]),
                     bool(entry["paired"]),
                     Parity[entry["parity"]],
-                    tuple((int(k), tuple(map(read_open_number, r))) for k, r in entry["terms"]),
+                    tuple((int(k), tuple(map(read_case_number, r))) for k, r in entry["terms"]),
                 )
                 for entry in content["directions"]
             )
             return cls(
-                tuple(read_open_number(a) for a in content["readouts"]),
+                tuple(read_case_number(a) for a in content["readouts"]),
                 int(content["step"]),
                 line,
                 certain,

@@ -44,8 +44,9 @@ from ..expressions.parser import Parameters, parse_expression
 from ..expressions.standing import Standing
 from ..hermite.expansion import expansion_text
 from ..targets.activation_mask import DegreeMask, activation_mask
+from ..targets.cases import case_of_numbers, read_case_number
 from ..targets.conditional_spans import HIGHEST_DEGREE, Span, SpanRow, SpanSource
-from ..targets.formal_fields import in_atoms, read_open_number, read_subspace
+from ..targets.formal_fields import in_atoms, read_subspace
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
 from ..targets.target import Target, target as read_target
@@ -724,8 +725,11 @@ def _count(value: Any) -> int | None:
 
 def _target(content: Mapping[str, Any]) -> Target:
     variables = [sp.Symbol(str(name), real=True) for name in content["variables"]]
-    parts = [parse_expression(text, variables, argument="target") for text in content["summands"]]
-    return replace(read_target(sp.Add(*parts), variables), name=str(content["name"]))
+    case = case_of_numbers()
+    known = variables if case is None else [*variables, *case.parameters]
+    parts = [parse_expression(text, known, argument="target") for text in content["summands"]]
+    read = replace(read_target(sp.Add(*parts), variables), name=str(content["name"]))
+    return read if case is None else replace(read, parameters=case.parameters, case=case)
 
 
 def _mask(content: Mapping[str, Any] | None) -> DegreeMask:
@@ -743,7 +747,7 @@ def _read_step(content: Mapping[str, Any]) -> dict[str, Any]:
         "directions": [
             (
                 {
-                    "vector": tuple(map(read_open_number, entry["vector"])),
+                    "vector": tuple(map(read_case_number, entry["vector"])),
                     "order": int(entry["order"]),
                     "inside": tuple(map(int, entry["inside"])),
                     "outside": tuple(map(int, entry["outside"])),

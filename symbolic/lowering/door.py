@@ -14,6 +14,7 @@ from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from ...errors import EmissionError
 from ..expressions.averages import Average, DataAverage
+from ..expressions.bivariate_normal import BivariateNormalCDF
 from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.jumps import single_comparisons
 from ..gaussian.ramp_moments import RampAverage
@@ -29,7 +30,7 @@ _ARITHMETIC = (
 _AVERAGES = (GaussianExpectation, MarchenkoPasturAverage, Resolvent, DataAverage)
 _PROXIMAL = (Proximal, MoreauEnvelope, Str)
 # Written in known functions later, when nothing is differentiated any more.
-_CLOSED_LATER = (RampAverage,)
+_CLOSED_LATER = (RampAverage, BivariateNormalCDF)
 
 
 def admit(expr: sp.Expr, place: str) -> sp.Expr:

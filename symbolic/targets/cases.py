@@ -34,6 +34,7 @@ from sympy.polys.rings import PolyElement, PolyRing
 
 from ...errors import (
     AssumptionError,
+    ExpressionError,
     GiantstepError,
     ParameterError,
     UndecidedError,
@@ -44,9 +45,9 @@ from ...pages import Block, Page, Table, Typeset, latex_text, shorten
 from ..exact.fields import formal_field, independence_is_proved
 from ..expressions.exact_numbers import require_exact
 from ..expressions.expression_text import expression_text
-from ..expressions.parser import declared_kind
+from ..expressions.parser import declared_kind, named_symbols
 from ..gaussian.zero_test import is_exactly_zero
-from .parameter_functions import ParameterFunction, read_condition
+from .parameter_functions import ParameterFunction, read_condition, read_open_number
 
 Element = Any
 Polynomials = tuple[sp.Expr, ...]
@@ -465,13 +466,40 @@ class Case:
             "inequations": [list(map(self._text, part)) for part in self.inequations],
         }
 
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], parameters: Sequence[sp.Symbol]) -> Case:
+        """Return the case that :meth:`to_dict` wrote, of given parameters."""
+        case = cls(tuple(parameters))
+        for part in content["inequations"]:
+            case = case.where_some_do_not(tuple(read_open_number(p, parameters) for p in part))
+        equations = tuple(read_open_number(p, parameters) for p in content["equations"])
+        return (case.where_all_vanish(equations) if equations else case).tidied()
+
 
 def _elements(
     parameters: Sequence[sp.Symbol], polynomials: Sequence[sp.Expr], more: Sequence[sp.Symbol] = ()
 ) -> tuple[PolyRing, list[PolyElement]]:
     """Return polynomials, up to constants, as elements of a ring in which zero is decided."""
-    ring, elements = _exact_elements(parameters, polynomials, more)
+    gens = (*parameters, *more)
+    ring, elements = _exact_elements(parameters, [_scaled(p, gens) for p in polynomials], more)
+    # Division by numbers of large fields takes long; of single terms only the monomials count.
+    one = ring.domain.one
+    elements = [ring.from_dict({e.LM: one}) if len(e) == 1 else e for e in elements]
     return _over_smaller_field(ring, elements)
+
+
+@functools.lru_cache(maxsize=4096)
+def _scaled(polynomial: sp.Expr, gens: tuple[sp.Symbol, ...]) -> sp.Expr:
+    """Return a polynomial divided by its leading coefficient where that is a plain product."""
+    if not polynomial.free_symbols & {*gens}:
+        return polynomial
+    terms = sp.Poly(polynomial, *gens).terms()
+    leading = terms[0][1]
+    if leading.is_Rational or leading.is_Add or leading.is_zero is not False:
+        return polynomial
+    return sp.Add(
+        *(c / leading * sp.Mul(*(x**n for x, n in zip(gens, m, strict=True))) for m, c in terms)
+    )
 
 
 def _exact_elements(
@@ -527,8 +555,8 @@ def _basis(
 ) -> tuple[tuple[PolyRing, tuple[PolyElement, ...]], Polynomials]:
     """Return the reduced Gröbner basis, as elements and as primitive expressions."""
     ring, elements = _elements(parameters, polynomials)
-    elements = [element for element in elements if element]
-    basis = groebner(elements, ring) if elements else []
+    elements = list(dict.fromkeys(element for element in elements if element))
+    basis = groebner(elements, ring) if len(elements) > 1 else elements
     return (ring, tuple(basis)), tuple(_primitive(p.as_expr(), parameters) for p in basis)
 
 
@@ -563,7 +591,8 @@ def _primitive(polynomial: sp.Expr, parameters: Sequence[sp.Symbol]) -> sp.Expr:
         return sp.S.One if polynomial != 0 else sp.S.Zero
     result = sp.Poly(polynomial, *parameters).primitive()[1]
     if all(c.is_Rational for c in result.coeffs()):
-        result = result.set_domain(sp.QQ).clear_denoms(convert=True)[1].primitive()[1]
+        result = sp.Poly(result.as_expr(), *parameters, domain=sp.QQ)
+        result = result.clear_denoms(convert=True)[1].primitive()[1]
     if result.LC().could_extract_minus_sign():
         result = -result
     return result.as_expr()
@@ -1024,6 +1053,64 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class StoredAnswer(WritesJson):
+    """The answer of a case as it was written, from :meth:`CaseTree.from_dict`.
+
+    Attributes
+    ----------
+    summary : str
+        In one line.
+    content : mapping or str
+        What its ``to_dict`` gave, its numbers functions of the parameters.
+    """
+
+    summary: str
+    content: Any
+
+    def to_dict(self) -> Any:
+        """Return the content."""
+        return self.content
+
+    def with_values(self, values: Values) -> StoredAnswer:
+        """Return it as it is: texts keep their parameters."""
+        return self
+
+
+_reading: ContextVar[Case | None] = ContextVar("reading", default=None)
+
+
+def case_of_numbers() -> Case | None:
+    """Return the case to which the numbers belong that are read from plain data, if any."""
+    return _reading.get()
+
+
+def read_case_number(text: Any) -> sp.Expr:
+    """Read an exact number of plain data, with the parameters of the case that is read."""
+    case = _reading.get()
+    return read_open_number(text, () if case is None else case.parameters)
+
+
+def _read_leaf(
+    content: Mapping[str, Any],
+    parameters: tuple[sp.Symbol, ...],
+    read: Callable[[Mapping[str, Any]], Any] | None,
+) -> Leaf[Any]:
+    case = Case.from_dict(content, parameters)
+    answer, summary = content["answer"], str(content["summary"])
+    if answer is None:
+        return Leaf(case, None, summary)
+    token = _reading.set(case)
+    try:
+        if read is not None:
+            return Leaf(case, read(answer))
+    finally:
+        _reading.reset(token)
+    if isinstance(answer, str) and answer.isdigit():
+        return Leaf(case, int(answer))
+    return Leaf(case, StoredAnswer(summary, answer))
+
+
+@dataclass(frozen=True)
 class Leaf(Generic[T]):
     """One case and the answer in it.
 
@@ -1209,6 +1296,44 @@ class CaseTree(Page, Typeset, WritesJson, Generic[T]):
                 for leaf in self.leaves
             ],
         }
+
+    @classmethod
+    def from_dict(
+        cls, content: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Any] | None = None
+    ) -> CaseTree[Any]:
+        """Return the tree that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        content : mapping
+        read : callable, optional
+            Reads the answer of a case, as ``Staircase.from_dict`` does. By default answers are
+            :class:`StoredAnswer`, and numbers where they are no more than that.
+
+        Raises
+        ------
+        ExpressionError
+            If the content is not what :meth:`to_dict` writes.
+
+        Examples
+        --------
+        >>> from giantstep.symbolic.leaps.staircase import Staircase, staircase
+        >>> tree = staircase("x1 + a*x1*x2", parameters="a")
+        >>> again = CaseTree.from_dict(tree.to_dict(), Staircase.from_dict)
+        >>> again.at({"a": 2}).saturates, again.to_dict() == tree.to_dict()
+        (True, True)
+        """
+        try:
+            kinds = {str(x["name"]): str(x["kind"]) for x in content["parameters"]}
+            parameters = tuple(named_symbols(kinds).values())
+            leaves = tuple(_read_leaf(part, parameters, read) for part in content["cases"])
+            return cls(str(content["subject"]), parameters, leaves)
+        except (LookupError, TypeError, ValueError) as error:
+            if isinstance(error, ExpressionError):
+                raise
+            raise ExpressionError(
+                "the content is not that of a tree of cases as to_dict writes it"
+            ) from None
 
 
 def _plain(value: Any) -> Any:

@@ -16,24 +16,29 @@ Relations between the symbols that are not polynomial, as of exp(a) with sin(a),
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 
 from ...errors import UnsupportedExpressionError
 from ...pages import shorten
 from ..expressions._singularities import affine_slope
+from ..expressions.activations import z as _z
 from ..expressions.averages import Average
-from ..expressions.bivariate_normal import BivariateNormalCDF
 from ..expressions.functions import relu, sigmoid, softplus
+from ..expressions.parser import parse_expression
 from ..expressions.textbook_forms import with_complementary_errors
 from ..gaussian.expectation import GaussianExpectation
+from ..hermite.expansion import read_number
 
 Values = Mapping[sp.Symbol, sp.Expr]
 
 _ODD_AND_INCREASING = (sp.tanh, sp.erf, sp.atan, sp.sinh, sp.asinh)
 _POSITIVE = (sp.exp, sp.cosh, sp.sech, sigmoid, softplus)
+_INCREASING = (*_ODD_AND_INCREASING, sp.exp, sigmoid, softplus)
 _NONNEGATIVE = (sp.Abs, relu, sp.Heaviside)
 
 
@@ -107,7 +112,7 @@ def sign_of_average(node: sp.Expr) -> tuple[int, sp.Expr]:
     (0, 1)
     """
     odd, divisor = 0, sp.S.One
-    for base, n, slope in _factors(node.args[0], node.variable):
+    for _, n, slope in _factors(node.args[0], node.variable):
         if slope is sp.nan:
             return 0, sp.S.One
         if slope != 0:
@@ -139,6 +144,8 @@ def _factors(integrand: sp.Expr, z: sp.Symbol) -> list[tuple[sp.Expr, int, sp.Ex
 def _slope(base: sp.Expr, z: sp.Symbol, anywhere: bool) -> sp.Expr:
     if base == z:
         return sp.S.One
+    if anywhere and isinstance(base, _INCREASING):
+        return affine_slope(base.args[0], z) or sp.nan
     if isinstance(base, _POSITIVE) and base.args[0].is_real:
         return sp.S.Zero
     if base.is_Add and any(base == 1 - t**2 for t in base.atoms(sp.tanh)):
@@ -217,7 +224,8 @@ class _Reader:
 
     def _term(self, term: sp.Expr) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
         """Return a product of symbols and numbers, and {m: c} of a factor exp(Σ c m)."""
-        product, exponents = sp.S.One, {}
+        product = sp.S.One
+        exponents: dict[sp.Expr, sp.Expr] = {}
         for factor in sp.Mul.make_args(term):
             if not factor.free_symbols & self.parameters:
                 product *= factor
@@ -279,7 +287,7 @@ class _Reader:
             argument = value.args[0]
             if argument.is_polynomial(*self.parameters):
                 sign, divisor = 1, argument
-        elif _is_distribution(value) or isinstance(value, sp.erfc | BivariateNormalCDF):
+        elif _is_distribution(value) or isinstance(value, sp.erfc):
             sign = 1
         if not sign and not value.is_extended_real and not isinstance(value, Average):
             raise _not_real(value)
@@ -310,6 +318,25 @@ def _not_real(value: sp.Expr) -> UnsupportedExpressionError:
     )
 
 
-def names_of(functions: Iterable[ParameterFunction]) -> dict[sp.Symbol, sp.Expr]:
-    """Return {symbol: the function as an expression}."""
-    return {f.symbol: f.written for f in functions}
+_EXPECTATION = re.compile(r"E_z\[([^\[\]]*)\]")
+
+
+def read_open_number(text: Any, parameters: Sequence[sp.Symbol] = ()) -> sp.Expr:
+    """Read an exact number that may hold expectations, and parameters.
+
+    Examples
+    --------
+    >>> read_open_number("2*E_z[z*tanh(z)]") / read_open_number("E_z[z*tanh(z)]")
+    2
+    """
+    if not isinstance(text, str) or ("[" not in text and not parameters):
+        return read_number(text)
+    rule: dict[sp.Symbol, sp.Expr] = {}
+
+    def named(match: re.Match[str]) -> str:
+        symbol = sp.Symbol(f"expectation{len(rule)}", real=True)
+        rule[symbol] = GaussianExpectation(parse_expression(match[1], [_z, *parameters]), _z)
+        return f"({symbol.name})"
+
+    written = _EXPECTATION.sub(named, text)
+    return parse_expression(written, [*rule, *parameters], argument="number").xreplace(rule)

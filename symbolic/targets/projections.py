@@ -305,6 +305,8 @@ class Projection(Typeset, WritesJson):
         r""":math:`P_{U,\le l} f` as an expression in the coordinates."""
         if self.fitted_expansion is not None:
             return self.fitted_expansion.polynomial()
+        if self.onto.is_whole:
+            return self.target.expr
         return ridge_part_up_to(self.target.expr, self.target.variables, self.onto, self.degree)
 
     @functools.cached_property
@@ -525,6 +527,8 @@ def _norms(
 def _open_norms(
     f: Target, subspace: Subspace, degree: int
 ) -> tuple[tuple[sp.Expr, ...], BoundedNorms | None]:
+    if subspace.is_whole:
+        return (f.norm_squared, *(sp.S.Zero for _ in range(degree))), None
     try:
         return ridge_degree_norms(f.expr, f.variables, subspace, degree), None
     except (UnsupportedExpressionError, UndecidedError):

@@ -50,13 +50,14 @@ from ..expressions.parser import (
 )
 from ..expressions.piecewise_polynomials import by_steps, without_extrema
 from ..expressions.regularity import require_square_integrable
+from ..gaussian.rules import closed_form
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.expansion import HermiteExpansion
 from ..hermite.tensors import hermite_tensor, orthogonal_matrix
 from .cases import Case, CaseTree, by_cases
 from .conditional_spans import HIGHEST_DEGREE, MultiIndex
 from .ridge_norms import second_moment
-from .ridge_terms import T, ridge_terms, truncated_symbol
+from .ridge_terms import RadialFunction, T, ridge_terms, truncated_symbol
 from .spans import spans_of
 from .subspaces import Subspace
 
@@ -421,7 +422,7 @@ class Target:
                 if symbols & {*self.parameters} and not symbols & {*self.variables}:
                     start = start.where_some_do_not((base,))
         return by_cases(
-            start, lambda case: compute(self._in_case(case)), f"{subject} of {self.name}"
+            start, lambda case: compute(self.in_case(case)), f"{subject} of {self.name}"
         )
 
     def specialised(self) -> Target:
@@ -438,7 +439,8 @@ class Target:
             return self
         return replace(self, expr=self.expr.xreplace(self.case.solved))
 
-    def _in_case(self, case: Case) -> Target:
+    def in_case(self, case: Case) -> Target:
+        """Return it for the values of the parameters in a case."""
         # Of a function of a parameter is not seen what it is at a value.
         expr = self.expr if self.is_polynomial else case.specialised(self.expr)
         return replace(self, expr=expr, case=case)
@@ -446,7 +448,7 @@ class Target:
     def _require_fixed_directions(self) -> None:
         if self.is_polynomial:
             return
-        for term in ridge_terms(self.expr, self.variables):
+        for term in ridge_terms(self.expr, self.variables, radial=True):
             for ridge in term.ridges:
                 if any(entry.free_symbols for entry in ridge.direction):
                     raise UnsupportedExpressionError(
@@ -710,7 +712,7 @@ def _check(made: Target, argument: str) -> None:
         _polynomial_expansion(made.expr, made.variables, made.parameters)
         return
     try:
-        terms = ridge_terms(made.expr, made.variables)
+        terms = ridge_terms(made.expr, made.variables, radial=True)
     except UnsupportedExpressionError as error:
         raise UnsupportedExpressionError(f"{argument} {name!r} is not supported: {error}") from None
     along: defaultdict[tuple[sp.Expr, ...], list[sp.Expr]] = defaultdict(list)
@@ -722,8 +724,21 @@ def _check(made: Target, argument: str) -> None:
         for ridge in term.ridges:
             require_square_integrable(ridge.expr.xreplace({T: _z}), _z, argument=argument)
             along[ridge.direction].append(ridge.expr)
+        for radial in term.radials:
+            _require_radial_moment(radial, argument)
     for functions in along.values():
         require_few_kinks(sp.Tuple(*functions), T)
+
+
+def _require_radial_moment(radial: RadialFunction, argument: str) -> None:
+    """Refuse a function of a length without second moment; a pole at 0 may have one."""
+    inside = radial.expr.xreplace({T: sp.Abs(_z)})
+    try:
+        require_square_integrable(inside, _z, argument=argument)
+    except AssumptionError:
+        square = inside**2 * sp.Abs(_z) ** (len(radial.axes) - 1)
+        if closed_form(sp.powsimp(square), _z) is None:
+            raise
 
 
 def _check_degree(k: int) -> None:

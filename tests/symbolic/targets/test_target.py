@@ -320,7 +320,7 @@ def test_symbols_beside_the_coordinates_are_parameters(expr, parameters):
 @pytest.mark.parametrize(
     "reader",
     [
-        gs.generative_leap, gs.regimes, lambda f: gs.sample_complexity("relu", f),
+        lambda f: gs.sample_complexity("relu", f),
         lambda f: gs.simulate_giant_steps(f, dimension=20),
         lambda f: gs.train_by_preprocessed_step("relu", f, dimension=5, samples=20, width=4),
     ],
