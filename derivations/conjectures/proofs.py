@@ -61,7 +61,8 @@ from .statements import Comparison, Independent, Monotone
 
 METHODS = ("identity", "positive terms", "sturm", "derivatives", "branch and bound", "elimination")
 _MOST_VARIABLES, _MOST_OPERATIONS, _MOST_FACTORED, _MOST_EXPLICIT = 12, 4000, 700, 6000
-_MOST_CELLS, _HIGHEST_TOUCHING = 4000, 4
+_MOST_CELLS, _MOST_LAYERED, _WITHOUT_SLOPES, _HIGHEST_TOUCHING = 4000, 1500, 64, 4
+_MOST_TERMS = 20000
 _MOST_ORDERED, _MOST_DIFFERENCES, _MOST_ORDERS = 4, 3, 400
 _MOST_GOALS, _DEEPEST, _GUESSES, _FEW_CELLS, _MOST_SIGNS = 80, 4, 40, 600, 4
 _SMALLEST_CELL = sp.Rational(1, 2**60)
@@ -716,6 +717,8 @@ def _sign_of_terms(expr: sp.Expr) -> tuple[int, int]:
             raise NotProven(f"positive terms: {x} has no sign")
     if not symbols:
         return _sign_of_constant(expr), 1
+    if _length(expr) > _MOST_TERMS:
+        raise NotProven(f"positive terms: written out there are more than {_MOST_TERMS}")
     try:
         coefficients = sp.Poly(expr, *symbols).coeffs()
     except sp.PolynomialError:
@@ -728,6 +731,18 @@ def _sign_of_terms(expr: sp.Expr) -> tuple[int, int]:
             f"positive terms: of {len(coefficients)} terms some are positive and some negative"
         )
     return signs.pop(), len(coefficients)
+
+
+def _length(expr: sp.Expr) -> int:
+    """Return a bound of the number of terms of an expression that is written out."""
+    if expr.is_Add:
+        return sum(map(_length, expr.args))
+    if expr.is_Mul:
+        return math.prod(map(_length, expr.args))
+    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+        terms, power = _length(expr.base), int(expr.exp)
+        return math.comb(terms + power - 1, power)
+    return 1
 
 
 def _sign_of_constant(value: sp.Expr) -> int:
@@ -935,6 +950,8 @@ def _branch_and_bound(
     except MissingDependencyError as error:
         raise NotProven(f"branch and bound: {str(error).splitlines()[0]}") from None
     search = _Boxes(goal)
+    if goal.layers is not None:
+        most = min(most, _MOST_LAYERED)
     found, strict = search.replay(cells) if cells else search.run(most)
     sides = ", ".join(f"{x} in {one}" for x, one in goal.ranges.items())
     count = found.count(".")
@@ -956,18 +973,33 @@ class _Boxes:
         self._flint = flint
         self._layers = layers = goal.layers or Layers(self._symbols)
         self._balls = Balls(layers)
-        slopes = [layers.derivative(goal.margin, x) if goal.layers else goal.margin.diff(x)
-                  for x in self._symbols]  # fmt: skip
         self._value = self._tape([goal.margin])
-        # Values at jumps are in no derivative.
-        smooth = not goal.margin.has(*_JUMPS) and not any(s.has(*_SINGULAR) for s in slopes)
-        self._slopes = self._tape(slopes) if smooth else None
+        self._slopes: BallTape | None = None
+        # Those of outputs of models take their time.
+        self._last: list[Any] | None = None
+        self._wait = _WITHOUT_SLOPES if goal.layers else 0
         self._conditions = [(c.relation, self._tape([c.right - c.left])) for c in goal.where]
         self._touching: dict[tuple[int, sp.Rational], list[tuple[int, BallTape]]] = {}
         self._faces: dict[tuple[tuple[int, sp.Expr], ...], int | None] = {}
 
     def _tape(self, exprs: Sequence[sp.Expr]) -> BallTape:
         return self._layers.tape(exprs)
+
+    def _slopes_of(self, balls: Sequence[Any]) -> list[Any] | None:
+        """Return the derivatives of the margin; None where it may jump or it is too early."""
+        if self._wait:
+            self._wait -= 1
+            return None
+        goal = self._goal
+        if self._slopes is None and not goal.margin.has(*_JUMPS):
+            slopes = [
+                self._layers.derivative(goal.margin, x) if goal.layers else goal.margin.diff(x)
+                for x in self._symbols
+            ]
+            # Values at jumps are in no derivative.
+            if not any(slope.has(*_SINGULAR) for slope in slopes):
+                self._slopes = self._tape(slopes)
+        return None if self._slopes is None else self._slopes(balls)
 
     @property
     def whole(self) -> Cell:
@@ -1003,7 +1035,7 @@ class _Boxes:
                 text.append(".")
                 strict = strict and settled
                 continue
-            axis = self._longest(cell)
+            axis = self._axis(cell)
             text.append(str(axis))
             stack += self._halves(cell, axis)[::-1]
         if self._goal.strict and not strict:
@@ -1013,6 +1045,7 @@ class _Boxes:
     def replay(self, cells: str) -> tuple[str, bool]:
         """Settle the parts that a text names, and nothing else."""
         stack, strict = [self.whole], True
+        self._wait = 0
         for letter in cells:
             if not stack:
                 raise NotProven("branch and bound: the certificate names parts that are not there")
@@ -1035,10 +1068,18 @@ class _Boxes:
         middle = (low + high) / 2
         return [(*cell[:axis], part, *cell[axis + 1 :]) for part in ((low, middle), (middle, high))]
 
-    def _longest(self, cell: Cell) -> int:
-        whole = self.whole
-        sizes = [(b - a) / (whole[i][1] - whole[i][0]) for i, (a, b) in enumerate(cell)]
-        return max(range(len(cell)), key=lambda i: sizes[i])
+    def _axis(self, cell: Cell) -> int:
+        """Return the side across which the margin changes most, as far as that is known."""
+        sizes = [b - a for a, b in cell]
+        slopes = self._last
+        if slopes is not None and all(slope.is_finite() for slope in slopes):
+            moves = [float(s.abs_upper()) * float(size)
+                     for s, size in zip(slopes, sizes, strict=True)]  # fmt: skip
+            wide = [i for i, (a, b) in enumerate(self.whole) if sizes[i] * 2**12 > b - a]
+            return max(wide or range(len(cell)), key=lambda i: moves[i])
+        shares = [size / (abs(a + b) / 2 + (d - c) / 64)
+                  for size, (a, b), (c, d) in zip(sizes, cell, self.whole, strict=True)]  # fmt: skip
+        return max(range(len(cell)), key=lambda i: shares[i])
 
     def _settled(self, cell: Cell) -> bool | None:
         """Whether the margin is positive, or only not negative, on a part; None if undecided."""
@@ -1055,9 +1096,10 @@ class _Boxes:
         value = self._value(balls)[0]
         if value > 0:
             return True
-        if self._slopes is None:
-            return False if value >= 0 else None
-        slopes = self._slopes(balls)
+        slopes = self._slopes_of(balls)
+        self._last = slopes
+        if slopes is None:
+            return False if value >= 0 and not self._wait else None
         own = balls[: len(cell)]
         middles = [self._flint.arb(ball.mid()) for ball in own]
         centre = self._value(self._balls(middles))[0]
