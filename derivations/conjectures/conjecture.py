@@ -18,6 +18,7 @@ from ...errors import GiantstepError, ParameterError
 from ...numeric.arguments import whole_number
 from ...pages import Block, Indented, Listing, Table
 from ...result import Result, quantity
+from ...symbolic.gaussian.expectation import GaussianExpectation
 from ..curves import HasCurves
 from ..evidence import Finding
 from ..outputs import Outputs, parameter
@@ -25,7 +26,7 @@ from .evaluation import EXACT
 from .problem import OTHER, Problem, exact_number, problems, read_range
 from .proofs import METHODS, NotProven, Proof, attempt, require_points
 from .random_targets import TargetFamily
-from .search import Tried, Violation, is_best, search, turning_point, violation_at
+from .search import Tried, Violation, is_best, search, simplified, turning_point, violation_at
 from .statements import Comparison
 from .target_statements import (
     LABEL,
@@ -280,7 +281,7 @@ def conjecture(
         Whose outputs a text names.
     tries : int, optional
         Points of the search; default 1024, of outputs of models 512, of targets 200, with a best
-        penalty 64. With 0 there is no search.
+        penalty or averages without a closed form 64. With 0 there is no search.
     seed : int
         Fixes the points.
     method : {"identity", "positive terms", "sturm", "derivatives", "branch and bound", \
@@ -340,7 +341,8 @@ def conjecture(
     }  # fmt: skip
     if tries is None:
         has_outputs = any(p.outputs for p in parts)
-        tries = 64 if any(map(is_best, parts)) else 512 if has_outputs else 1024
+        slow = any(is_best(p) or p.margin.atoms(GaussianExpectation) for p in parts)
+        tries = 64 if slow else 512 if has_outputs else 1024
     tries = whole_number("tries", tries, 0)
     obstacles: list[str] = []
     results = []
@@ -438,7 +440,8 @@ def _seen(part: Problem, point: Mapping[sp.Symbol, sp.Expr]) -> Violation | None
     if isinstance(part.statement, Comparison):
         if names != set(part.ranges):
             return None
-        return violation_at(part, {x.name: value for x, value in point.items()})
+        found = violation_at(part, {x.name: value for x, value in point.items()})
+        return None if found is None else simplified(part, found)
     if names | {f"{part.statement.variable}{OTHER}"} != set(part.ranges):
         return None
     return turning_point(part, point)

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from sympy.solvers.simplex import InfeasibleLPError, UnboundedLPError, lpmin
 
 from ...ball_library import require_flint
 from ...errors import GiantstepError, MissingDependencyError, ParameterError, UndecidedError
@@ -49,6 +50,7 @@ from ...symbolic.expressions.functions import (
 )
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.enclosures import PRECISION
+from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.printing.compiled import compiled
 from ..identities import cancels
@@ -186,7 +188,7 @@ def attempt(problem: Problem, method: str, *, cells: str = "") -> Proof:
         if isinstance(error, ParameterError):
             raise
         raise NotProven(f"{method}: {str(error).splitlines()[0]}") from None
-    return Proof(str(problem.statement), method, tuple(steps), found, strict)
+    return Proof(str(problem.statement), method, tuple(steps), found, bool(strict))
 
 
 def goal_of(problem: Problem) -> Goal:
@@ -422,7 +424,7 @@ def _identity(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
 
 def _orthants(expr: sp.Expr, goal: Goal) -> list[Mapping[sp.Symbol, Range]]:
     """Return ranges in parts on which variables have signs, where signs matter."""
-    signs = expr.has(sp.Abs, sp.Max, sp.Min, relu, sp.sign) or any(
+    signs = expr.has(sp.Abs, sp.Max, sp.Min, relu, sp.sign, GaussianExpectation) or any(
         not p.exp.is_Integer for p in expr.atoms(sp.Pow)
     )
     both = [x for x, one in goal.ranges.items() if one.low < 0 < one.high]
@@ -446,6 +448,8 @@ def _with_signs(expr: sp.Expr, ranges: Mapping[sp.Symbol, Range]) -> sp.Expr:
             rule[x] = sp.Symbol(x.name, negative=one.high < 0 or one.high_open or None,
                                 nonpositive=True)  # fmt: skip
     signed = expr.xreplace(rule)
+    if signed.atoms(GaussianExpectation):
+        signed = signed.doit()
     # Roots and logarithms of products fall apart where factors have signs.
     return sp.expand_log(sp.powdenest(sp.expand_power_base(signed)))
 
@@ -1249,7 +1253,7 @@ class _Eliminations:
         used = {x: one for x, one in goal.ranges.items() if x in margin.free_symbols}
         plain = replace(goal, ranges=used) if not goal.where else goal
         methods: list[Callable[[Goal, str], tuple[list[str], str, bool]]] = [
-            _positive_terms, _sturm, _derivatives, _few_boxes
+            _linear, _positive_terms, _sturm, _derivatives, _few_boxes
         ]  # fmt: skip
         for method in methods:
             try:
@@ -1266,8 +1270,9 @@ class _Eliminations:
 
     def ways(self, goal: Goal, depth: int) -> Iterator[_Shown]:
         """Yield what shows a goal, by fewer variables or roots."""
-        for way in (self._roots_of_variables, self._half_angles, self._square_roots,
-                    self._bounded_functions, self._discriminants, self._monotone,
+        for way in (self._integrands, self._branches, self._ratios, self._roots_of_variables,
+                    self._half_angles, self._square_roots, self._bounded_functions,
+                    self._denominators, self._discriminants, self._monotone, self._valleys,
                     self._compact):  # fmt: skip
             try:
                 found = way(goal, depth)
@@ -1298,6 +1303,139 @@ class _Eliminations:
             found = self._part(goal, sign * below, depth, strict=True)
             if found is not None:
                 return sign * above, found[0]
+        return None
+
+    def _integrands(self, goal: Goal, depth: int) -> _Shown | None:
+        """An average of what is not negative is not negative."""
+        nodes = sorted(goal.margin.atoms(GaussianExpectation), key=str)
+        marks = {n: sp.Dummy(real=True) for n in nodes}
+        plain = sp.expand(goal.margin.xreplace(marks))
+        linear = nodes and plain.is_polynomial(*marks.values())
+        if not linear or sp.Poly(plain, *marks.values()).total_degree() > 1:
+            return None
+        z = sp.Symbol("z_inside", real=True)
+        margin = plain.xreplace({m: n.integrand.xreplace({n.variable: z})
+                                 for n, m in marks.items()})  # fmt: skip
+        ranges = {**goal.ranges, z: Range(-sp.oo, sp.oo)}
+        found = self._part(goal, margin, depth, ranges=ranges)
+        if found is None:
+            return None
+        strict = found[1]
+        if not strict and len(goal.ranges) == 1:
+            # What is continuous and not zero for all z has a positive average: at z = 1 it is not.
+            strict = self._part(goal, margin.xreplace({z: sp.S.One}), depth, strict=True) is not None
+        return [f"it is the average over {z} of {margin}", *found[0]], strict
+
+    def _branches(self, goal: Goal, depth: int) -> _Shown | None:
+        """|u| is u where u >= 0 and -u where u <= 0; likewise for the other kinks."""
+        nodes = sorted(goal.margin.atoms(sp.Abs, relu), key=lambda n: (n.count_ops(), str(n)))
+        if not nodes or len(goal.ranges) < 2:
+            return None
+        node, inside = nodes[0], nodes[0].args[0]
+        steps, strict = [], True
+        for sign in (1, -1):
+            value = inside if sign > 0 else -inside if isinstance(node, sp.Abs) else sp.S.Zero
+            ranges, where = dict(goal.ranges), goal.where
+            if inside.is_Symbol:
+                one = ranges[inside]
+                if (one.high <= 0) if sign > 0 else (one.low >= 0):
+                    continue
+                ranges[inside] = (
+                    replace(one, low=max(one.low, sp.S.Zero)) if sign > 0
+                    else replace(one, high=min(one.high, sp.S.Zero))
+                )  # fmt: skip
+            else:
+                where = (*where, Comparison(inside, ">=" if sign > 0 else "<=", sp.S.Zero))
+            found = self._part(goal, goal.margin.xreplace({node: value}), depth,
+                               strict=goal.strict, ranges=ranges, where=where)  # fmt: skip
+            if found is None:
+                return None
+            steps += [f"where {inside} {'>=' if sign > 0 else '<='} 0, {node} = {value}", *found[0]]
+            strict = strict and found[1]
+        return steps, strict
+
+    def _ratios(self, goal: Goal, depth: int) -> _Shown | None:
+        """What is homogeneous is a function of a ratio, or of a difference, times what is positive."""
+        names = [x for x in goal.ranges if x in goal.margin.free_symbols]
+        if len(names) != 2 or any(c.left.has(*names) or c.right.has(*names) for c in goal.where):
+            return None
+        x, y = names
+        first, second = goal.ranges[x], goal.ranges[y]
+        positive = first.low >= 0 and second.low >= 0
+        options: list[tuple[sp.Expr, Range, sp.Expr]] = []
+        if positive:
+            ends = [
+                (sp.S.Zero, not second.low) if not first.high.is_finite
+                else (second.low / first.high, False),
+                (sp.oo, True) if not second.high.is_finite or not first.low
+                else (second.high / first.low, False),
+            ]  # fmt: skip
+            t = sp.Symbol(f"{y.name}_{x.name}", positive=True)
+            ratio = Range(ends[0][0], ends[1][0], bool(ends[0][1]), bool(ends[1][1]))
+            options += [(x * t, ratio, x**k) for k in (1, 0, 2, sp.S.Half)]
+        t = sp.Symbol(f"{y.name}_{x.name}", real=True)
+        gap = Range(second.low - first.high, second.high - first.low)
+        options += [(x + t, gap, sp.exp(k * x)) for k in (1, 0, 2, -1)]
+        for value, span, factor in options:
+            t = next(iter(value.free_symbols - {x}))
+            signed = sp.Symbol(x.name, positive=True) if t.is_positive else x
+            moved = goal.margin.xreplace({y: value}).xreplace({x: signed})
+            rest = sp.simplify(sp.expand_log(moved, force=False) / factor.xreplace({x: signed}))
+            if rest.has(signed) or not span.low < span.high:
+                continue
+            new = sp.Symbol(t.name, real=True)
+            found = self._part(goal, rest.xreplace({t: new}), depth, strict=goal.strict,
+                               ranges={new: span}, where=())  # fmt: skip
+            if found is not None:
+                head = f"with {y} = {value} it is {factor} times {rest}"
+                # Where the factor vanishes nothing is said.
+                never = found[1] and (first.low > 0 or first.low_open or factor.has(sp.exp))
+                return [head, *found[0]], bool(never)
+        return None
+
+    def _denominators(self, goal: Goal, depth: int) -> _Shown | None:
+        """A quotient has the sign of its numerator where the denominator is positive."""
+        if not sp.fraction(sp.together(goal.margin))[1].free_symbols:
+            return None
+        written = self._numerator(goal, depth)
+        if written is None:
+            return None
+        found = self._part(goal, written[0], depth, strict=goal.strict)
+        if found is None:
+            return None
+        return [f"its numerator is {written[0]}", *written[1], *found[0]], found[1]
+
+    def _valleys(self, goal: Goal, depth: int) -> _Shown | None:
+        """What falls up to a value of a variable and grows from there on is least at it."""
+        try:
+            _require_continuous(goal.margin)
+        except NotProven:
+            return None
+        for y in sorted(goal.ranges, key=str):
+            if any(c.left.has(y) or c.right.has(y) for c in goal.where):
+                continue
+            slope = sp.factor(sp.together(goal.margin.diff(y)))
+            if slope.has(*_SINGULAR) or slope.count_ops() > _MOST_OPERATIONS:
+                continue
+            for factor in sp.Mul.make_args(slope):
+                if not factor.is_polynomial(y) or sp.degree(factor, y) != 1:
+                    continue
+                rate, rest = sp.Poly(factor, y).all_coeffs()
+                if not rate.is_Rational:
+                    continue
+                bottom, one = sp.expand(-rest / rate), goal.ranges[y]
+                ranges = {x: r for x, r in goal.ranges.items() if x != y}
+                sides = [bottom - one.low] * bool(one.low.is_finite) + [
+                    one.high - bottom
+                ] * bool(one.high.is_finite)
+                parts = [self._part(goal, sp.cancel(slope / factor) * rate, depth),
+                         *(self._part(goal, side, depth, ranges=ranges) for side in sides),
+                         self._at_bound(goal, y, bottom, depth)]  # fmt: skip
+                if None in parts:
+                    continue
+                head = f"as a function of {y} it is least at {y} = {bottom}"
+                steps = [line for p in parts if p is not None for line in p[0]]
+                return [head, *steps], parts[-1][1]  # type: ignore[index]
         return None
 
     def _roots_of_variables(self, goal: Goal, depth: int) -> _Shown | None:
@@ -1572,6 +1710,33 @@ def _bounds(goal: Goal, y: sp.Symbol, sign: int) -> list[sp.Expr]:
         if lower == (sign > 0):
             result.append(sp.expand(y - gap / slope))
     return result
+
+
+def _linear(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
+    """Prove a linear margin by its minimum under the linear conditions."""
+    rows = []
+    for x, one in goal.ranges.items():
+        rows += [x >= one.low] * bool(one.low.is_Rational) + [x <= one.high] * bool(
+            one.high.is_Rational
+        )
+    exprs = [goal.margin]
+    for c in goal.where:
+        gap = sp.expand(c.right - c.left if c.relation in ("<", "<=", "==") else c.left - c.right)
+        exprs.append(gap)
+        rows += [gap >= 0, *([gap <= 0] if c.relation == "==" else [])]
+    for expr in exprs:
+        x = sorted(goal.ranges, key=str)
+        if not expr.is_polynomial(*x) or sp.Poly(expr, *x).total_degree() > 1 or not all(
+            k.is_Rational for k in sp.Poly(expr, *x).coeffs()
+        ):
+            raise NotProven("linear: something is not linear")
+    try:
+        least, _ = lpmin(goal.margin, rows)
+    except (InfeasibleLPError, UnboundedLPError, ValueError):
+        raise NotProven("linear: there is no minimum") from None
+    if least < 0 or (goal.strict and not least):
+        raise NotProven("linear: the minimum is not positive")
+    return [f"its minimum under the linear conditions is {least}"], "", least > 0
 
 
 def _few_boxes(goal: Goal, cells: str) -> tuple[list[str], str, bool]:

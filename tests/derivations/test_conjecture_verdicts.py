@@ -252,9 +252,19 @@ def test_bad_input_about_models_and_targets():
         STEP.outputs["nothing"]
 
 
-def test_nothing_is_drawn_where_conditions_exclude_all():
-    found = gs.conjecture("sin(x) < x", {"x": (1, 2)}, ["x > 3"], method="search", progress=False)
-    assert found.verdict.value == "undecided" and "no point" in found.obstacles[-1]
+@pytest.mark.parametrize(
+    ("over", "where", "words"),
+    [
+        ({"x": (1, 2)}, ["x > 3"], "no value of x"),
+        ({"x": (0, 1), "y": (0, 1)}, ["x < y", "y < x"], "contradict each other"),
+        ({"x": (0, 1), "y": (0, 1)}, ["x + y == 3"], "nothing"),
+        ({"x": (0, 1), "y": (0, 1)}, ["x**2 + y**2 > 3"], "no point of the ranges"),
+    ],
+)
+def test_conditions_that_exclude_all_are_refused(over, where, words):
+    pytest.importorskip("flint")
+    with pytest.raises(ParameterError, match=words):
+        gs.conjecture("sin(x) < x", over, where, progress=False)
 
 
 def test_the_command_line(capsys, tmp_path):
