@@ -35,7 +35,7 @@ from .kernels.sweep import (
     run_sweep,
     with_execution,
 )
-from .outputs import ClosedForms, Outputs
+from .outputs import ClosedForms, ExplicitOutputs, Outputs
 from .penalties import PAPER_RIDGE, PaperRidge
 
 if TYPE_CHECKING:
@@ -242,6 +242,10 @@ class HasCurves(ABC):
         about them; ``model.outputs["..."].value(ridge=0.1)`` is the number.
         """
         return Outputs(self)
+
+    def _explicit_outputs(self) -> ExplicitOutputs | None:
+        """Return outputs that are enclosed over boxes of parameters; None if there are none."""
+        return None
 
     def _closed_forms(self) -> ClosedForms | None:
         """Return outputs as rational functions of symbols with signs, where they are that."""

@@ -50,14 +50,6 @@ class ClosedForms:
         Symbols for numbers of this model, which derivatives hold fixed: functions of the
         coordinates, or the symbol itself.
     meanings : mapping from Symbol to str
-    unknown : Symbol, optional
-        What gives the coordinates at given parameters.
-    located : mapping from Symbol to Expr
-        Coordinates in `unknown`, parameters by name, and constants.
-    equation : Expr, optional
-        What vanishes at the unknown, and falls strictly with it where all coordinates are positive.
-    numbers : callable, optional
-        Of a number of digits: an enclosure of each constant.
     """
 
     outputs: Mapping[str, sp.Expr]
@@ -67,10 +59,31 @@ class ClosedForms:
     abbreviations: Mapping[sp.Symbol, sp.Expr]
     constants: Mapping[sp.Symbol, sp.Expr]
     meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
-    unknown: sp.Symbol | None = None
-    located: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
-    equation: sp.Expr | None = None
-    numbers: Callable[[int], Mapping[sp.Symbol, Enclosure]] | None = None
+
+
+@dataclass(frozen=True)
+class ExplicitOutputs:
+    """Outputs of a model in its parameters and one unknown, which are enclosed over boxes.
+
+    Attributes
+    ----------
+    outputs : mapping from str to Expr
+        In parameters by name (:func:`parameter`), the unknown, assigned symbols and numbers.
+    unknown : Symbol
+        A positive number.
+    equation : Expr
+        Likewise; it vanishes at the unknown, is positive below and negative above.
+    assignments : mapping from Symbol to Expr
+        In order, in parameters, the unknown, numbers and those before.
+    numbers : callable
+        Of a number of digits: enclosures of numbers of the model by symbol.
+    """
+
+    outputs: Mapping[str, sp.Expr]
+    unknown: sp.Symbol
+    equation: sp.Expr
+    assignments: Mapping[sp.Symbol, sp.Expr]
+    numbers: Callable[[int], Mapping[sp.Symbol, Enclosure]]
 
 
 class Quantity(sp.Atom):  # type: ignore[misc]

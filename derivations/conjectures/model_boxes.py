@@ -18,11 +18,11 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...symbolic.exact.ball_functions import BallTape
 from ...symbolic.printing.compiled import compiled
-from ..outputs import BEST, ClosedForms, ModelOutput, parameter
+from ..outputs import BEST, ExplicitOutputs, ModelOutput, parameter
 from .evaluation import as_ball_between
 
-_DIGITS, _HALVINGS, _WIDENINGS = 25, 55, 12
-_LARGEST, _NEAR, _LEAST = 1e15, 1e-6, 1e-12
+_DIGITS, _HALVINGS, _WIDENINGS = 25, 60, 12
+_LARGEST, _TINY, _NEAR, _LEAST = 1e15, 1e-30, 1e-6, 1e-12
 
 
 class NotEnclosed(Exception):
@@ -31,19 +31,17 @@ class NotEnclosed(Exception):
 
 @dataclass(frozen=True)
 class Unknown:
-    """What an equation gives: the one zero of what falls with it where others are positive.
+    """The one positive number at which an equation holds that falls with it.
 
     Attributes
     ----------
     symbol : Symbol
     equation : Expr
-    inside : tuple of Expr
-        Positive where the equation falls; once positive they stay so as the unknown grows.
+        In assignments.
     """
 
     symbol: sp.Symbol
     equation: sp.Expr
-    inside: tuple[sp.Expr, ...]
 
 
 @dataclass
@@ -109,48 +107,38 @@ class Layers:
         result: dict[sp.Expr, sp.Expr] = {}
         places: dict[Any, dict[sp.Expr, sp.Expr]] = {}
         for output in outputs:
-            forms = output.model._closed_forms()
-            if forms is None or forms.unknown is None or output.name not in forms.outputs:
+            forms, model = output.model._explicit_outputs(), output.model
+            if forms is None or output.name not in forms.outputs:
                 raise NotEnclosed(
-                    f"{output.name} of {type(output.model).__name__} has no closed form over boxes"
+                    f"{output.name} of {type(model).__name__} has no closed form over boxes"
                 )
-            bindings = output.bindings
-            if BEST in bindings.values():
+            given = dict(output.bindings)
+            if BEST in given.values():
                 raise NotEnclosed("the best value of a parameter is not enclosed over boxes")
-            given = {
-                name: bindings.get(name, None)
-                if name in bindings else sp.Rational(repr(float(getattr(output.model, name))))
-                for name in (*forms.implicit, *forms.direct)
-            }  # fmt: skip
-            key = output.model.to_json(), *(given[name] for name in forms.implicit)
+            for name in model._axes():
+                if name not in given:
+                    given[name] = sp.Rational(repr(float(getattr(model, name))))
+            key = model.to_json(), tuple(given.items())
             if key not in places:
-                places[key] = self._place(output.model, forms, given)
-            rule = dict(places[key])
-            rule |= {symbol: given[name] for name, symbol in forms.direct.items()}
-            result[output] = self.value(forms.outputs[output.name].xreplace(rule))
+                places[key] = self._place(forms, given)
+            result[output] = self.value(forms.outputs[output.name].xreplace(places[key]))
         return result
 
     def _place(
-        self, model: Any, forms: ClosedForms, given: Mapping[str, sp.Expr]
+        self, forms: ExplicitOutputs, given: Mapping[str, sp.Expr]
     ) -> dict[sp.Expr, sp.Expr]:
-        """Return what stands for coordinates, constants and abbreviations at given parameters."""
-        assert forms.unknown is not None and forms.equation is not None
-        assert forms.numbers is not None
+        """Return what stands for parameters, the unknown and assignments at given parameters."""
         rule: dict[sp.Expr, sp.Expr] = {parameter(name): value for name, value in given.items()}
         rule[forms.unknown] = unknown = sp.Dummy(f"s{len(self.unknowns)}", positive=True)
         for symbol, value in forms.numbers(_DIGITS).items():
+            if value.is_exact:
+                rule[symbol] = value.midpoint
+                continue
             rule[symbol] = own = sp.Dummy(symbol.name, positive=True)
             self.numbers[own] = value.lower, value.upper
-        located = {c: value.xreplace(rule) for c, value in forms.located.items()}
-        inside = tuple(
-            located[c] for c in forms.coordinates if forms.unknown in forms.located[c].free_symbols
-        )
-        self.unknowns.append(Unknown(unknown, forms.equation.xreplace(rule), inside))
-        for c, value in located.items():
-            rule[c] = self.value(value)
-        for symbol, value in {**forms.constants, **forms.abbreviations}.items():
-            if symbol not in rule:
-                rule[symbol] = self.value(value.xreplace(rule))
+        for symbol, value in forms.assignments.items():
+            rule[symbol] = self.value(value.xreplace(rule))
+        self.unknowns.append(Unknown(unknown, forms.equation.xreplace(rule)))
         return rule
 
     def tape(self, exprs: Sequence[sp.Expr]) -> BallTape:
@@ -173,10 +161,11 @@ class Balls:
         self._sides = []
         for one in layers.unknowns:
             symbols = (*layers.parameters, *layers.numbers, one.symbol)
-            exprs = (one.equation, *one.inside)
-            targets = [sp.Dummy(real=True) for _ in exprs]
-            tape = BallTape(symbols, (), list(zip(targets, exprs, strict=True)), targets)
-            self._sides.append((tape, compiled(exprs, symbols)))
+            target, explicit = sp.Dummy(real=True), one.equation
+            for symbol, value in reversed(layers.assignments.items()):
+                explicit = explicit.xreplace({symbol: value})
+            tape = BallTape(symbols, (), [(target, explicit)], [target])
+            self._sides.append((tape, compiled(explicit, symbols)))
 
     def __call__(self, balls: Sequence[Any]) -> list[Any]:
         """Return all inputs of the layers; unknowns that are not found are no numbers."""
@@ -191,16 +180,11 @@ class Balls:
     ) -> Any:
         """Return a ball between two numbers at which the equation has proven signs.
 
-        What has to be positive stays so above, and the equation falls there: where it is positive
-        the unknown is larger, where it is negative smaller.
+        It falls: where it is positive the unknown is larger, where it is negative smaller.
         """
 
         def gap(value: float) -> float:
-            try:
-                found, *inside = (float(x) for x in function(*middles, value))
-            except ZeroDivisionError:
-                return math.inf
-            return found if min(inside) > 0 else math.inf
+            return float(function(*middles, value))
 
         nothing = self._flint.arb("nan")
         try:
@@ -210,7 +194,7 @@ class Balls:
                 if high > _LARGEST:
                     return nothing
             for _ in range(_HALVINGS):
-                middle = (low + high) / 2
+                middle = (low + high) / 2 if 4 * low > high else math.sqrt(max(low, _TINY) * high)
                 low, high = (low, middle) if gap(middle) < 0 else (middle, high)
             slope = (gap(high * (1 + _NEAR)) - gap(high)) / (high * _NEAR)
         except (ArithmeticError, ValueError):
@@ -225,8 +209,8 @@ class Balls:
             step = sp.Rational(max(size, high * _LEAST))
             for _ in range(_WIDENINGS):
                 end = centre - side * step
-                found, *inside = tape([*balls, as_ball_between(end, end)])
-                if all(x > 0 for x in inside) and (found > 0 if side > 0 else found < 0):
+                found = tape([*balls, as_ball_between(end, end)])[0]
+                if end > 0 and (found > 0 if side > 0 else found < 0):
                     ends.append(end)
                     break
                 step *= sp.Rational(3, 2)

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from sympy.solvers.simplex import InfeasibleLPError, UnboundedLPError, lpmin
 
 from ...ball_library import require_flint
 from ...errors import GiantstepError, MissingDependencyError, ParameterError, UndecidedError
@@ -49,6 +50,7 @@ from ...symbolic.expressions.functions import (
 )
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.enclosures import PRECISION
+from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.printing.compiled import compiled
 from ..identities import cancels
@@ -61,7 +63,8 @@ from .statements import Comparison, Independent, Monotone
 
 METHODS = ("identity", "positive terms", "sturm", "derivatives", "branch and bound", "elimination")
 _MOST_VARIABLES, _MOST_OPERATIONS, _MOST_FACTORED, _MOST_EXPLICIT = 12, 4000, 700, 6000
-_MOST_CELLS, _HIGHEST_TOUCHING = 4000, 4
+_MOST_CELLS, _MOST_LAYERED, _WITHOUT_SLOPES, _HIGHEST_TOUCHING = 4000, 1500, 64, 4
+_MOST_TERMS = 20000
 _MOST_ORDERED, _MOST_DIFFERENCES, _MOST_ORDERS = 4, 3, 400
 _MOST_GOALS, _DEEPEST, _GUESSES, _FEW_CELLS, _MOST_SIGNS = 80, 4, 40, 600, 4
 _SMALLEST_CELL = sp.Rational(1, 2**60)
@@ -69,8 +72,14 @@ _BITS = 80
 _SINGULAR = (sp.Derivative, sp.DiracDelta)
 _CONTINUOUS = (
     sp.exp, sp.log, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.tanh, sp.atan, sp.asinh, sp.erf, sp.erfc,
-    sp.Abs, sp.Max, sp.Min, sp.asin, sp.acos, sp.acosh, sp.atanh, sp.sech, sp.erfi, erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus,
+    sp.Abs, sp.Max, sp.Min, sp.asin, sp.acos, sp.acosh, sp.atanh, sp.sech, sp.erfi, erfcx,
+    log_cosh, normal_cdf, relu, sigmoid, softplus,
 )  # fmt: skip
+_BOUNDED: dict[type, tuple[sp.Expr, sp.Expr]] = {
+    **dict.fromkeys((sp.sin, sp.cos, sp.tanh, sp.erf), (-sp.S.One, sp.S.One)),
+    **dict.fromkeys((sigmoid, normal_cdf, sp.sech), (sp.S.Zero, sp.S.One)),
+    sp.atan: (-sp.pi / 2, sp.pi / 2),
+}
 _JUMPS = (sp.Piecewise, sp.floor, sp.ceiling, sp.sign, sp.Heaviside)
 
 
@@ -180,12 +189,13 @@ def attempt(problem: Problem, method: str, *, cells: str = "") -> Proof:
     try:
         steps, found, strict = kinds[method](goal, cells)
     except (
-        GiantstepError, Undecided, sp.PolynomialError, ZeroDivisionError, NotImplementedError
+        GiantstepError, Undecided, sp.PolynomialError, ArithmeticError, NotImplementedError,
+        ValueError, TypeError,
     ) as error:  # fmt: skip
         if isinstance(error, ParameterError):
             raise
         raise NotProven(f"{method}: {str(error).splitlines()[0]}") from None
-    return Proof(str(problem.statement), method, tuple(steps), found, strict)
+    return Proof(str(problem.statement), method, tuple(steps), found, bool(strict))
 
 
 def goal_of(problem: Problem) -> Goal:
@@ -207,7 +217,7 @@ def goal_of(problem: Problem) -> Goal:
         margin = form.expr(problem.margin)
         zero, strict, about = problem.relation == "==", problem.strict, "the difference"
     else:
-        _require_continuous(problem.left)
+        _require_continuous(problem.left, ranges)
         _require_intervals(where, statement.variable)
         form = _Form(problem, (problem.left,))
         margin = form.derivative(problem.left, statement.variable)
@@ -216,6 +226,9 @@ def goal_of(problem: Problem) -> Goal:
         strict = isinstance(statement, Monotone) and statement.strict
         if isinstance(statement, Monotone) and not statement.increasing:
             margin, about = -margin, f"minus {about}"
+    if margin.atoms(GaussianExpectation):
+        signed = _with_signs(margin, ranges)
+        margin = signed.xreplace({x: sp.Symbol(x.name, real=True) for x in signed.free_symbols})
     if form.forms is not None:
         # Coordinates take the place of parameters.
         ranges = {x: r for x, r in ranges.items() if x in margin.free_symbols}
@@ -252,7 +265,8 @@ def box_goal(problem: Problem) -> Goal:
         margin = layers.value(problem.margin.xreplace(rule))
         zero, about = problem.relation == "==", "the difference"
         return Goal(margin, problem.strict, zero, ranges, where, {}, about, layers)
-    _require_continuous(problem.left.xreplace({o: sp.Dummy() for o in problem.outputs}))
+    marks = {o: sp.Dummy() for o in problem.outputs}
+    _require_continuous(problem.left.xreplace(marks), ranges)
     _require_intervals(where, statement.variable)
     margin = layers.derivative(problem.left.xreplace(rule), parameter(statement.variable))
     about = f"the derivative with respect to {statement.variable}"
@@ -279,7 +293,9 @@ def require_points(problem: Problem) -> None:
         return
     nothing = Goal(sp.S.NegativeOne, False, False, ranges, problem.where, {}, "the difference")
     try:
-        _branch_and_bound(nothing, "")
+        _Boxes(nothing).run(_MOST_CELLS)
+    except _Vacuous:
+        pass
     except (NotProven, GiantstepError):
         return
     raise ParameterError(
@@ -288,10 +304,10 @@ def require_points(problem: Problem) -> None:
     )
 
 
-def _require_continuous(quantity: sp.Expr) -> None:
+def _require_continuous(quantity: sp.Expr, ranges: Mapping[sp.Symbol, Range]) -> None:
     """Refuse what may jump: it changes where its derivative says nothing.
 
-    Poles are seen in the denominator of the derivative.
+    Poles are seen in the denominator of the derivative, but for those inside of functions.
     """
     for node in sp.preorder_traversal(quantity):
         known = isinstance(node, _CONTINUOUS) or not isinstance(node, sp.Function | sp.Piecewise)
@@ -299,6 +315,30 @@ def _require_continuous(quantity: sp.Expr) -> None:
             raise NotProven(
                 f"{str(node)[:60]} may jump or have a pole, so that a derivative proves nothing"
             )
+        if not isinstance(node, sp.Function):
+            continue
+        below = {p.base for p in node.atoms(sp.Pow) if p.exp.could_extract_minus_sign()}
+        for base in sorted(below, key=str):
+            if base.free_symbols and not _keeps_its_sign(base, ranges):
+                raise NotProven(
+                    f"{str(node)[:60]} may jump where {str(base)[:40]} vanishes, so that a "
+                    "derivative proves nothing"
+                )
+
+
+def _keeps_its_sign(expr: sp.Expr, ranges: Mapping[sp.Symbol, Range]) -> bool:
+    if _with_signs(expr, ranges).is_nonzero:
+        return True
+    used = {x: one for x, one in ranges.items() if x in expr.free_symbols}
+    for sign in (1, -1):
+        goal = Goal(sign * expr, True, False, used, (), {}, "the difference")
+        for method in (_positive_terms, _derivatives):
+            try:
+                method(goal, "")
+            except (NotProven, GiantstepError, Undecided, sp.PolynomialError):
+                continue
+            return True
+    return False
 
 
 def _require_intervals(where: Iterable[Comparison], variable: str) -> None:
@@ -421,7 +461,7 @@ def _identity(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
 
 def _orthants(expr: sp.Expr, goal: Goal) -> list[Mapping[sp.Symbol, Range]]:
     """Return ranges in parts on which variables have signs, where signs matter."""
-    signs = expr.has(sp.Abs, sp.Max, sp.Min, relu, sp.sign) or any(
+    signs = expr.has(sp.Abs, sp.Max, sp.Min, relu, sp.sign, GaussianExpectation) or any(
         not p.exp.is_Integer for p in expr.atoms(sp.Pow)
     )
     both = [x for x, one in goal.ranges.items() if one.low < 0 < one.high]
@@ -445,6 +485,8 @@ def _with_signs(expr: sp.Expr, ranges: Mapping[sp.Symbol, Range]) -> sp.Expr:
             rule[x] = sp.Symbol(x.name, negative=one.high < 0 or one.high_open or None,
                                 nonpositive=True)  # fmt: skip
     signed = expr.xreplace(rule)
+    if signed.atoms(GaussianExpectation):
+        signed = signed.doit()
     # Roots and logarithms of products fall apart where factors have signs.
     return sp.expand_log(sp.powdenest(sp.expand_power_base(signed)))
 
@@ -633,7 +675,9 @@ def _factors(expr: sp.Expr) -> list[tuple[sp.Expr, int]]:
     if len(expr.free_symbols) and expr.count_ops() < _MOST_FACTORED:
         try:
             constant, found = sp.factor_list(expr)
-            return [(constant, 1), *((f, int(n)) for f, n in found)]
+            # Roots have fractions for powers, and are no squares.
+            whole = [(f, int(n)) if sp.Integer(n) == n else (f**n, 1) for f, n in found]
+            return [(constant, 1), *whole]
         except sp.PolynomialError:
             pass
     result = []
@@ -716,6 +760,8 @@ def _sign_of_terms(expr: sp.Expr) -> tuple[int, int]:
             raise NotProven(f"positive terms: {x} has no sign")
     if not symbols:
         return _sign_of_constant(expr), 1
+    if _length(expr) > _MOST_TERMS:
+        raise NotProven(f"positive terms: written out there are more than {_MOST_TERMS}")
     try:
         coefficients = sp.Poly(expr, *symbols).coeffs()
     except sp.PolynomialError:
@@ -728,6 +774,18 @@ def _sign_of_terms(expr: sp.Expr) -> tuple[int, int]:
             f"positive terms: of {len(coefficients)} terms some are positive and some negative"
         )
     return signs.pop(), len(coefficients)
+
+
+def _length(expr: sp.Expr) -> int:
+    """Return a bound of the number of terms of an expression that is written out."""
+    if expr.is_Add:
+        return sum(map(_length, expr.args))
+    if expr.is_Mul:
+        return math.prod(map(_length, expr.args))
+    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+        terms, power = _length(expr.base), int(expr.exp)
+        return math.comb(terms + power - 1, power)
+    return 1
 
 
 def _sign_of_constant(value: sp.Expr) -> int:
@@ -935,6 +993,8 @@ def _branch_and_bound(
     except MissingDependencyError as error:
         raise NotProven(f"branch and bound: {str(error).splitlines()[0]}") from None
     search = _Boxes(goal)
+    if goal.layers is not None:
+        most = min(most, _MOST_LAYERED)
     found, strict = search.replay(cells) if cells else search.run(most)
     sides = ", ".join(f"{x} in {one}" for x, one in goal.ranges.items())
     count = found.count(".")
@@ -947,6 +1007,10 @@ def _branch_and_bound(
 Cell = tuple[tuple[sp.Rational, sp.Rational], ...]
 
 
+class _Vacuous(NotProven):
+    """No part of a box meets the conditions."""
+
+
 class _Boxes:
     """A box that is halved until a sign is proven on each part."""
 
@@ -956,18 +1020,34 @@ class _Boxes:
         self._flint = flint
         self._layers = layers = goal.layers or Layers(self._symbols)
         self._balls = Balls(layers)
-        slopes = [layers.derivative(goal.margin, x) if goal.layers else goal.margin.diff(x)
-                  for x in self._symbols]  # fmt: skip
         self._value = self._tape([goal.margin])
-        # Values at jumps are in no derivative.
-        smooth = not goal.margin.has(*_JUMPS) and not any(s.has(*_SINGULAR) for s in slopes)
-        self._slopes = self._tape(slopes) if smooth else None
+        self._slopes: BallTape | None = None
+        # Those of outputs of models take their time.
+        self._last: list[Any] | None = None
+        self._meets = False
+        self._wait = _WITHOUT_SLOPES if goal.layers else 0
         self._conditions = [(c.relation, self._tape([c.right - c.left])) for c in goal.where]
         self._touching: dict[tuple[int, sp.Rational], list[tuple[int, BallTape]]] = {}
         self._faces: dict[tuple[tuple[int, sp.Expr], ...], int | None] = {}
 
     def _tape(self, exprs: Sequence[sp.Expr]) -> BallTape:
         return self._layers.tape(exprs)
+
+    def _slopes_of(self, balls: Sequence[Any]) -> list[Any] | None:
+        """Return the derivatives of the margin; None where it may jump or it is too early."""
+        if self._wait:
+            self._wait -= 1
+            return None
+        goal = self._goal
+        if self._slopes is None and not goal.margin.has(*_JUMPS):
+            slopes = [
+                self._layers.derivative(goal.margin, x) if goal.layers else goal.margin.diff(x)
+                for x in self._symbols
+            ]
+            # Values at jumps are in no derivative.
+            if not any(slope.has(*_SINGULAR) for slope in slopes):
+                self._slopes = self._tape(slopes)
+        return None if self._slopes is None else self._slopes(balls)
 
     @property
     def whole(self) -> Cell:
@@ -1003,9 +1083,11 @@ class _Boxes:
                 text.append(".")
                 strict = strict and settled
                 continue
-            axis = self._longest(cell)
+            axis = self._axis(cell)
             text.append(str(axis))
             stack += self._halves(cell, axis)[::-1]
+        if not self._meets:
+            raise _Vacuous("branch and bound: no part of the box meets the conditions")
         if self._goal.strict and not strict:
             raise NotProven("branch and bound: the margin vanishes in the box")
         return "".join(text), strict
@@ -1013,6 +1095,7 @@ class _Boxes:
     def replay(self, cells: str) -> tuple[str, bool]:
         """Settle the parts that a text names, and nothing else."""
         stack, strict = [self.whole], True
+        self._wait = 0
         for letter in cells:
             if not stack:
                 raise NotProven("branch and bound: the certificate names parts that are not there")
@@ -1035,10 +1118,20 @@ class _Boxes:
         middle = (low + high) / 2
         return [(*cell[:axis], part, *cell[axis + 1 :]) for part in ((low, middle), (middle, high))]
 
-    def _longest(self, cell: Cell) -> int:
-        whole = self.whole
-        sizes = [(b - a) / (whole[i][1] - whole[i][0]) for i, (a, b) in enumerate(cell)]
-        return max(range(len(cell)), key=lambda i: sizes[i])
+    def _axis(self, cell: Cell) -> int:
+        """Return the side across which the margin changes most, as far as that is known."""
+        sizes = [b - a for a, b in cell]
+        slopes = self._last
+        if slopes is not None and all(slope.is_finite() for slope in slopes):
+            moves = [float(s.abs_upper()) * float(size)
+                     for s, size in zip(slopes, sizes, strict=True)]  # fmt: skip
+            wide = [i for i, (a, b) in enumerate(self.whole) if sizes[i] * 2**12 > b - a]
+            return max(wide or range(len(cell)), key=lambda i: moves[i])
+        shares = [
+            size / (abs(a + b) / 2 + (d - c) / 64)
+            for size, (a, b), (c, d) in zip(sizes, cell, self.whole, strict=True)
+        ]
+        return max(range(len(cell)), key=lambda i: shares[i])
 
     def _settled(self, cell: Cell) -> bool | None:
         """Whether the margin is positive, or only not negative, on a part; None if undecided."""
@@ -1052,12 +1145,14 @@ class _Boxes:
             outside = {"<": gap <= 0, "<=": gap < 0, ">": gap >= 0, ">=": gap > 0}
             if outside.get(relation, gap != 0 and not gap.contains(0)):
                 return True
+        self._meets = True
         value = self._value(balls)[0]
         if value > 0:
             return True
-        if self._slopes is None:
-            return False if value >= 0 else None
-        slopes = self._slopes(balls)
+        slopes = self._slopes_of(balls)
+        self._last = slopes
+        if slopes is None:
+            return False if value >= 0 and not self._wait else None
         own = balls[: len(cell)]
         middles = [self._flint.arb(ball.mid()) for ball in own]
         centre = self._value(self._balls(middles))[0]
@@ -1207,7 +1302,7 @@ class _Eliminations:
         used = {x: one for x, one in goal.ranges.items() if x in margin.free_symbols}
         plain = replace(goal, ranges=used) if not goal.where else goal
         methods: list[Callable[[Goal, str], tuple[list[str], str, bool]]] = [
-            _positive_terms, _sturm, _derivatives, _few_boxes
+            _linear, _positive_terms, _sturm, _derivatives, _few_boxes
         ]  # fmt: skip
         for method in methods:
             try:
@@ -1224,8 +1319,9 @@ class _Eliminations:
 
     def ways(self, goal: Goal, depth: int) -> Iterator[_Shown]:
         """Yield what shows a goal, by fewer variables or roots."""
-        for way in (self._roots_of_variables, self._half_angles, self._square_roots,
-                    self._bounded_functions, self._discriminants, self._monotone,
+        for way in (self._integrands, self._branches, self._ratios, self._roots_of_variables,
+                    self._half_angles, self._square_roots, self._relaxed, self._bounded_functions,
+                    self._denominators, self._discriminants, self._monotone, self._valleys,
                     self._compact):  # fmt: skip
             try:
                 found = way(goal, depth)
@@ -1256,6 +1352,177 @@ class _Eliminations:
             found = self._part(goal, sign * below, depth, strict=True)
             if found is not None:
                 return sign * above, found[0]
+        return None
+
+    def _integrands(self, goal: Goal, depth: int) -> _Shown | None:
+        """An average of what is not negative is not negative."""
+        nodes = sorted(goal.margin.atoms(GaussianExpectation), key=str)
+        marks = {n: sp.Dummy(real=True) for n in nodes}
+        plain = sp.expand(goal.margin.xreplace(marks))
+        linear = nodes and plain.is_polynomial(*marks.values())
+        if not linear or sp.Poly(plain, *marks.values()).total_degree() > 1:
+            return None
+        z = sp.Symbol("z_inside", real=True)
+        ranges = {**goal.ranges, z: Range(-sp.oo, sp.oo)}
+        constant = plain.xreplace(dict.fromkeys(marks.values(), sp.S.Zero))
+        # The average of z**2 is one.
+        for whole in dict.fromkeys((constant, constant * z**2)):
+            margin = (plain - constant).xreplace(
+                {m: n.integrand.xreplace({n.variable: z}) for n, m in marks.items()}
+            ) + whole
+            found = self._part(goal, margin, depth, ranges=ranges)
+            if found is not None:
+                break
+        else:
+            return None
+        strict = found[1]
+        if not strict and len(goal.ranges) == 1 and not margin.has(*_JUMPS):
+            # What is continuous and not zero for all z has a positive average: at z = 1 it is not.
+            strict = (
+                self._part(goal, margin.xreplace({z: sp.S.One}), depth, strict=True) is not None
+            )
+        return [f"it is the average over {z} of {margin}", *found[0]], strict
+
+    def _branches(self, goal: Goal, depth: int) -> _Shown | None:
+        """|u| is u where u >= 0 and -u where u <= 0; likewise for the other kinks."""
+        nodes = sorted(goal.margin.atoms(sp.Abs, relu), key=lambda n: (n.count_ops(), str(n)))
+        if not nodes or len(goal.ranges) < 2:
+            return None
+        node, inside = nodes[0], nodes[0].args[0]
+        steps, strict = [], True
+        for sign in (1, -1):
+            value = inside if sign > 0 else -inside if isinstance(node, sp.Abs) else sp.S.Zero
+            ranges, where = dict(goal.ranges), goal.where
+            if inside.is_Symbol:
+                one = ranges[inside]
+                if (one.high <= 0) if sign > 0 else (one.low >= 0):
+                    continue
+                ranges[inside] = (
+                    replace(one, low=max(one.low, sp.S.Zero)) if sign > 0
+                    else replace(one, high=min(one.high, sp.S.Zero))
+                )  # fmt: skip
+            else:
+                where = (*where, Comparison(inside, ">=" if sign > 0 else "<=", sp.S.Zero))
+            found = self._part(goal, goal.margin.xreplace({node: value}), depth,
+                               strict=goal.strict, ranges=ranges, where=where)  # fmt: skip
+            if found is None:
+                return None
+            steps += [f"where {inside} {'>=' if sign > 0 else '<='} 0, {node} = {value}", *found[0]]
+            strict = strict and found[1]
+        return steps, strict
+
+    def _ratios(self, goal: Goal, depth: int) -> _Shown | None:
+        """What is homogeneous is what is positive times a function of a ratio or difference."""
+        names = [x for x in goal.ranges if x in goal.margin.free_symbols]
+        if len(names) != 2 or any(c.left.has(*names) or c.right.has(*names) for c in goal.where):
+            return None
+        for x, y in (names, names[::-1]):
+            found = self._ratio(goal, x, y, depth)
+            if found is not None:
+                return found
+        return None
+
+    def _ratio(self, goal: Goal, x: sp.Symbol, y: sp.Symbol, depth: int) -> _Shown | None:
+        try:
+            _require_continuous(goal.margin, goal.ranges)
+        except NotProven:
+            return None
+        first, second = goal.ranges[x], goal.ranges[y]
+        positive = first.low >= 0 and second.low >= 0
+        options: list[tuple[sp.Expr, Range, sp.Expr]] = []
+        if positive:
+            bounded = second.high.is_finite and first.low > 0
+            low = second.low / first.high if first.high.is_finite else sp.S.Zero
+            high = second.high / first.low if bounded else sp.oo
+            t = sp.Symbol(f"{y.name}_{x.name}", positive=True)
+            ratio = Range(low, high, second.low_open or (not low and bool(second.low)))
+            options += [(x * t, ratio, x**k) for k in (1, 0, 2, sp.S.Half)]
+        t = sp.Symbol(f"{y.name}_{x.name}", real=True)
+        line = Range(-sp.oo, sp.oo)
+        if first.low >= 0 and second == line:
+            options += [(t / x, line, x**k) for k in (0, 1, -1)]
+            options += [(x * t, line, x**k) for k in (1, 0, 2)]
+        gap = Range(second.low - first.high, second.high - first.low)
+        options += [(x + t, gap, sp.exp(k * x)) for k in (1, 0, 2, -1)]
+        for value, span, factor in options:
+            t = next(iter(value.free_symbols - {x}))
+            signed = sp.Symbol(x.name, positive=True) if first.low >= 0 else x
+            moved = goal.margin.xreplace({y: value}).xreplace({x: signed})
+            rest = sp.simplify(sp.expand_log(moved, force=False) / factor.xreplace({x: signed}))
+            if rest.has(signed) or not span.low < span.high:
+                continue
+            new = sp.Symbol(t.name, real=True)
+            found = self._part(goal, rest.xreplace({t: new}), depth, strict=goal.strict,
+                               ranges={new: span}, where=())  # fmt: skip
+            if found is not None:
+                head = f"with {y} = {value} it is {factor} times {rest}"
+                # Where the factor vanishes nothing is said.
+                never = found[1] and (first.low > 0 or first.low_open or factor.has(sp.exp))
+                return [head, *found[0]], bool(never)
+        return None
+
+    def _relaxed(self, goal: Goal, depth: int) -> _Shown | None:
+        """Functions between two numbers, whatever their arguments, are variables between them."""
+        nodes = sorted(goal.margin.atoms(*_BOUNDED), key=str)
+        if not nodes or len(nodes) > 3:
+            return None
+        marks = {n: sp.Symbol(f"value_{depth}_{i}", real=True) for i, n in enumerate(nodes)}
+        margin = goal.margin.xreplace(marks)
+        ranges = dict(goal.ranges)
+        for node, mark in marks.items():
+            low, high = _BOUNDED[node.func]
+            ranges[mark] = Range(low, high)
+        if not margin.is_polynomial(*marks.values()):
+            return None
+        found = self._part(goal, sp.factor(margin), depth, strict=goal.strict, ranges=ranges)
+        if found is None:
+            return None
+        ways = ", ".join(f"{mark} = {node} in {ranges[mark]}" for node, mark in marks.items())
+        return [f"with {ways}", *found[0]], found[1]
+
+    def _denominators(self, goal: Goal, depth: int) -> _Shown | None:
+        """A quotient has the sign of its numerator where the denominator is positive."""
+        if not sp.fraction(sp.together(goal.margin))[1].free_symbols:
+            return None
+        written = self._numerator(goal, depth)
+        if written is None:
+            return None
+        found = self._part(goal, written[0], depth, strict=goal.strict)
+        if found is None:
+            return None
+        return [f"its numerator is {written[0]}", *written[1], *found[0]], found[1]
+
+    def _valleys(self, goal: Goal, depth: int) -> _Shown | None:
+        """What falls up to a value of a variable and grows from there on is least at it."""
+        try:
+            _require_continuous(goal.margin, goal.ranges)
+        except NotProven:
+            return None
+        for y in sorted(goal.ranges, key=str):
+            if any(c.left.has(y) or c.right.has(y) for c in goal.where):
+                continue
+            slope = sp.factor(sp.together(goal.margin.diff(y)))
+            if slope.has(*_SINGULAR) or slope.count_ops() > _MOST_OPERATIONS:
+                continue
+            for factor in sp.Mul.make_args(slope):
+                if not factor.is_polynomial(y) or sp.degree(factor, y) != 1:
+                    continue
+                rate, rest = sp.Poly(factor, y).all_coeffs()
+                if not rate.is_Rational:
+                    continue
+                bottom, one = sp.expand(-rest / rate), goal.ranges[y]
+                ranges = {x: r for x, r in goal.ranges.items() if x != y}
+                sides = [bottom - one.low] * bool(one.low.is_finite) + [one.high - bottom] * bool(
+                    one.high.is_finite
+                )
+                parts = [self._part(goal, sp.cancel(slope / factor) * rate, depth),
+                         *(self._part(goal, side, depth, ranges=ranges) for side in sides),
+                         self._at_bound(goal, y, bottom, depth)]  # fmt: skip
+                if None in parts:
+                    continue
+                head = f"as a function of {y} it is least at {y} = {bottom}"
+                steps = [line for p in parts if p is not None for line in p[0]]
+                return [head, *steps], parts[-1][1]  # type: ignore[index]
         return None
 
     def _roots_of_variables(self, goal: Goal, depth: int) -> _Shown | None:
@@ -1398,7 +1665,7 @@ class _Eliminations:
     def _monotone(self, goal: Goal, depth: int) -> _Shown | None:
         """What is monotone in a variable is least at one of the bounds of the variable."""
         try:
-            _require_continuous(goal.margin)
+            _require_continuous(goal.margin, goal.ranges)
         except NotProven:
             return None
         for y in sorted(goal.ranges, key=str):
@@ -1416,9 +1683,9 @@ class _Eliminations:
                 parts = [self._at_bound(goal, y, bound, depth) for bound in _bounds(goal, y, sign)]
                 if not parts or None in parts:
                     break
-                word = "grows" if sign > 0 else "falls"
+                word, where = ("grows", "least") if sign > 0 else ("falls", "largest")
                 steps = [x for p in parts if p is not None for x in p[0]]
-                head = f"it {word} with {y}, and is looked at where {y} is {'least' if sign > 0 else 'largest'}"
+                head = f"it {word} with {y}, and is looked at where {y} is {where}"
                 return [head, *shown[0], *steps], all(p[1] for p in parts if p is not None)
         return None
 
@@ -1464,8 +1731,8 @@ class _Eliminations:
             ]  # fmt: skip
             if None in tails:
                 continue
-            near = self._part(goal, goal.margin, 0, strict=goal.strict,
-                              ranges={x: Range(low, high, one.low_open, one.high_open)})  # fmt: skip
+            middle = {x: Range(low, high, one.low_open, one.high_open)}
+            near = self._part(goal, goal.margin, 0, strict=goal.strict, ranges=middle)
             if near is None:
                 return None
             head = f"outside of [{low}, {high}] sines and cosines are between -1 and 1"
@@ -1534,6 +1801,35 @@ def _bounds(goal: Goal, y: sp.Symbol, sign: int) -> list[sp.Expr]:
     return result
 
 
+def _linear(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
+    """Prove a linear margin by its minimum under the linear conditions."""
+    rows = []
+    for x, one in goal.ranges.items():
+        rows += [x >= one.low] * bool(one.low.is_Rational) + [x <= one.high] * bool(
+            one.high.is_Rational
+        )
+    exprs = [goal.margin]
+    for c in goal.where:
+        gap = sp.expand(c.right - c.left if c.relation in ("<", "<=", "==") else c.left - c.right)
+        exprs.append(gap)
+        rows += [gap >= 0, *([gap <= 0] if c.relation == "==" else [])]
+    for expr in exprs:
+        x = sorted(goal.ranges, key=str)
+        if (
+            not expr.is_polynomial(*x)
+            or sp.Poly(expr, *x).total_degree() > 1
+            or not all(k.is_Rational for k in sp.Poly(expr, *x).coeffs())
+        ):
+            raise NotProven("linear: something is not linear")
+    try:
+        least, _ = lpmin(goal.margin, rows)
+    except (InfeasibleLPError, UnboundedLPError, ValueError):
+        raise NotProven("linear: there is no minimum") from None
+    if least < 0 or (goal.strict and not least):
+        raise NotProven("linear: the minimum is not positive")
+    return [f"its minimum under the linear conditions is {least}"], "", least > 0
+
+
 def _few_boxes(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
     return _branch_and_bound(goal, cells, most=_FEW_CELLS)
 
@@ -1549,7 +1845,9 @@ def _sign_or_none(value: sp.Expr) -> int | None:
 
 
 def _seems_true(goal: Goal) -> bool:
-    """Tell whether a margin is not negative at some points, in floats: what is false is left out."""
+    """Tell whether a margin is not negative at some points in floats; what is false is left."""
+    if goal.margin.atoms(GaussianExpectation):
+        return True
     symbols = [*goal.ranges]
     sides = [x for c in goal.where for x in (c.right, c.left)]
     random = np.random.default_rng(0)

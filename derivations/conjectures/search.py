@@ -103,9 +103,9 @@ def search(
     look = _Look(problem)
     keeper = None if store is None else PieceStore(store, {**key, "seed": seed}, "block")
     blocks = [(k, min(_BLOCK, tries - k * _BLOCK)) for k in range(-(-tries // _BLOCK))]
-    best: list[tuple[float, list[float]]] = []
-    count = undefined = 0
-    done = 0
+    best: list[Entry] = []
+    count = undefined = done = 0
+    violation: Violation | None = None
     try:
         with progress_bar(progress, tries, "point") as bar:
             for k, size in blocks:
@@ -122,32 +122,34 @@ def search(
                 best = sorted([*best, *found[2]])[:_CANDIDATES]
                 done += size
                 bar.update(size)
-                if best and best[0][0] < -_ROUNDING:
+                best, violation = look.confirmed(best)
+                if violation is not None:
                     break
     except KeyboardInterrupt:
         kept = "the same call resumes there" if store is not None else "without a store, none kept"
         raise KeyboardInterrupt(f"after {done} of {tries} points; {kept}") from None
     descents = 0
-    if descend and best and not best[0][0] < -_ROUNDING:
+    if descend and violation is None:
         for start in best[:_DESCENTS]:
             lower = look.descend(np.array(start[1]))
             descents += 1
             if lower is not None:
-                best = sorted([lower, *best])[:_CANDIDATES]
-                if lower[0] < -_ROUNDING:
+                best, violation = look.confirmed(sorted([lower, *best])[:_CANDIDATES])
+                if violation is not None:
                     break
-    violation = None
-    for _, point in best:
-        violation = look.violation(np.array(point))
-        if violation is not None:
-            break
+    if violation is None:
+        for _, point in best:
+            violation = look.violation(np.array(point))
+            if violation is not None:
+                break
     worst, where = best[0] if best else (float("nan"), [])
     names = [x.name for x in problem.symbols]
     tried = Tried(count, undefined, descents, worst, dict(zip(names, where, strict=False)))
     return tried, violation
 
 
-Block = tuple[int, int, list[tuple[float, list[float]]]]
+Entry = tuple[float, list[float]]
+Block = tuple[int, int, list[Entry]]
 
 
 def _read_block(content: Mapping[str, Any]) -> Block:
@@ -279,6 +281,38 @@ class _Look:
         value = self.margins(lowest[None])[0]
         return (float(value), lowest.tolist()) if np.isfinite(value) else None
 
+    def confirmed(self, best: list[Entry]) -> tuple[list[Entry], Violation | None]:
+        """Look exactly at margins that are negative in floats, where rounding may be all of them.
+
+        Returns the margins in order, and a violation if there is one.
+        """
+        result = list(best)
+        while result and result[0][0] < -_ROUNDING:
+            point = result.pop(0)[1]
+            violation = self.violation(np.array(point))
+            if violation is not None:
+                return [(self.margins(np.array([point]))[0], point), *result], violation
+            exact = self._exact_margin(point)
+            if exact is None:
+                return [(self.margins(np.array([point]))[0], point), *result], None
+            result = sorted([*result, (exact, point)])
+        return result, None
+
+    def _exact_margin(self, point: list[float]) -> float | None:
+        """Return the margin by proven bounds, if the relation is proven to hold."""
+        rational = self._rational(np.array(point), _DENOMINATORS[-1])
+        if rational is None or self._problem.outputs:
+            return None
+        at = {parameter(name): value for name, value in rational.items()}
+        try:
+            left, right = bounds_at([self._problem.left, self._problem.right], at)
+        except (GiantstepError, ArithmeticError):
+            return None
+        if not holds(self._problem.relation, left, right, self._problem.margin.xreplace(at)):
+            return None
+        gap = abs(float((left.lower + left.upper - right.lower - right.upper) / 2))
+        return gap / max(abs(float(left.upper)) + abs(float(right.upper)), 1e-300)
+
     # ------------------------------------------------------------------ exact points
 
     def violation(self, point: Array) -> Violation | None:
@@ -358,13 +392,30 @@ def violation_at(problem: Problem, point: Mapping[str, sp.Expr]) -> Violation | 
         for c, a, b in zip(problem.where, others[::2], others[1::2], strict=True):
             if not holds(c.relation, a, b, (c.left - c.right).xreplace(at)):
                 return None
-    except (GiantstepError, ArithmeticError):
+    except (GiantstepError, ArithmeticError, ValueError, TypeError):
         return None
     if fails(problem.relation, left, right):
         return Violation(point, left, right)
     if problem.strict and _are_equal((problem.left - problem.right).xreplace(at)):
         return Violation(point, left, right)
     return None
+
+
+def simplified(problem: Problem, found: Violation) -> Violation:
+    """Return a violation at a simpler point, one coordinate after the other, if there is one."""
+    for name, value in found.point.items():
+        near = Fraction(int(value.p), int(value.q)) if value.is_Rational else None
+        options = [*_SIMPLE]
+        if near is not None:
+            options += [sp.Rational(near.limit_denominator(most)) for most in _DENOMINATORS[:13]]
+        for option in options:
+            if option == value:
+                break
+            simpler = violation_at(problem, {**found.point, name: option})
+            if simpler is not None:
+                found = simpler
+                break
+    return found
 
 
 def turning_point(problem: Problem, point: Mapping[sp.Symbol, sp.Expr]) -> Violation | None:

@@ -37,8 +37,7 @@ from ...symbolic.leaps.generative_leap import (
 )
 from ...symbolic.leaps.leap_report import LeapReport, leaps
 from ...symbolic.leaps.staircase import Staircase, staircase
-from ...symbolic.targets.target import Target
-from ...symbolic.targets.target import target as read_target
+from ...symbolic.targets.target import Target, target as read_target
 from ..late import given_by
 from .channels import LABELS, Channel, labels_by_signs, read_channel
 from .thresholds import Threshold, weak_recovery

@@ -1,4 +1,6 @@
-r"""The risk of one gradient step as rational functions of positive symbols, for proofs by signs.
+r"""The risk of one gradient step in forms for proofs: by signs, and over boxes of parameters.
+
+As rational functions of positive symbols, for proofs by signs.
 
 Positive symbols y, e, a and ν give all parameters: with :math:`y = \beta b G` the resolvent is
 rational, and what has to be positive is a sum of what remains,
@@ -6,26 +8,22 @@ rational, and what has to be positive is a sum of what remains,
 .. math:: \beta = \frac y{1+y} + e, \quad b = (v + \nu)\frac ye, \quad
     \alpha = \frac y{1+y} + \frac{e v}{v + \nu} + a, \quad \lambda = \frac{\nu a}\beta .
 
-For every ν the penalty λ is positive with q = a/α; y runs over all positive numbers. At given
-parameters all are functions of s, the variable of the paper's closed form,
-
-.. math:: y = \frac\beta{s-\beta}, \quad e = \beta\,\frac{s-1}s, \quad
-    \nu = b\,\frac{(s-1)(s-\beta)}s - v, \quad a = \frac{\lambda\beta}\nu ,
-
-and each of the three terms of α falls strictly with s.
+For every ν the penalty λ is positive with q = a/α; y runs over all positive numbers.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from ...symbolic.exact.enclosures import Enclosure
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, SignalResponse
-from ..outputs import ClosedForms, parameter
-from .risk import Readout
+from ..outputs import ClosedForms, ExplicitOutputs, parameter
+from .risk import Readout, companion, covariance, in_symbols, nu, resolvent, ridge_readout
 from .symbols import (
+    IDENTIFIERS,
     alpha,
     alpha0,
     beta,
@@ -48,7 +46,6 @@ _inverse_s, _remainder, _companion, _steep = sp.symbols("g r h B_nu", positive=T
 _flat = sp.Symbol("B_v", positive=True)
 _used, _derivative, _alpha = sp.symbols("q D A", positive=True)
 _freedom = sp.Symbol("F", positive=True)
-_s = sp.Symbol("s", positive=True)
 
 _MEANINGS = {
     _nu: "effective ridge", _slope: "mu_1^2 of the student", _floor: "mu_{>1}^2 of the student",
@@ -61,6 +58,7 @@ _MEANINGS = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=16)
 def closed_forms(model: OneGradientStep) -> ClosedForms | None:
     """Return outputs at positive penalties, in symbols with signs; None for no linear part."""
     student, teacher = model.student_moments, model.teacher_moments
@@ -108,25 +106,6 @@ def closed_forms(model: OneGradientStep) -> ClosedForms | None:
     def explicit(expr: sp.Expr) -> sp.Expr:
         return expr.xreplace({covariance.resolvent: _y / (slope * aspect)}).xreplace(values)
 
-    names = {name: parameter(name) for name in ("alpha", "beta", "ridge")}
-    width, level = names["beta"], _slope * (_s - 1) * (_s - names["beta"]) / _s - floor
-    located = {
-        _y: width / (_s - width),
-        _e: width * (_s - 1) / _s,
-        _nu: level,
-        _a: names["ridge"] * width / level,
-    }
-
-    def numbers(digits: int) -> dict[sp.Symbol, Enclosure]:
-        own, label = student.certified(digits), teacher.certified(digits)
-        squares = {_slope: own["linear"], _signal: label["linear"]}
-        result = {symbol: _squared(value) for symbol, value in squares.items()}
-        if floor:
-            result[_floor] = own["residual"]
-        if rest:
-            result[_rest] = label["residual"]
-        return result
-
     parts = covariance.response
     abbreviations = {
         _alpha: samples,
@@ -150,15 +129,49 @@ def closed_forms(model: OneGradientStep) -> ClosedForms | None:
         constants={_slope: slope, **({_floor: _floor} if floor else {}),
                    _signal: _signal, **({_rest: _rest} if rest else {})},
         meanings=_MEANINGS,
-        unknown=_s,
-        located=located,
-        # The terms apart, as each of them falls.
-        equation=sp.Add(*(sp.cancel(term.xreplace(located)) for term in samples.args))
-        - names["alpha"],
-        numbers=numbers,
     )  # fmt: skip
 
 
-def _squared(value: Enclosure) -> Enclosure:
-    ends = sorted((value.lower**2, value.upper**2))
-    return Enclosure((ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2)
+def explicit_outputs(model: OneGradientStep) -> ExplicitOutputs | None:
+    """Return outputs at positive penalties in the effective ridge; None for no linear student.
+
+    Of the terms of its equation, β (1/N) tr Σ(Σ+ν)^{-1} + βλ/ν = α, each falls with ν.
+    """
+    own, label = model.student_moments, model.teacher_moments
+    if not own.linear:
+        return None
+    named = {symbol: parameter(name) for symbol, name in IDENTIFIERS.items()}
+    named[step_size] = model.loss_factor * parameter("step_size")
+    if model.alpha0 is None:
+        named[alpha0] = parameter("alpha")
+    elif model.alpha0 == float("inf"):
+        named[alpha0] = sp.oo
+    at = covariance(nu)
+    explicit = {
+        "degrees": beta * at.degrees_of_freedom + beta * ridge / nu - alpha,
+        **ridge_readout().outputs(),
+    }
+    explicit = {k: x.subs(named) for k, x in in_symbols(explicit, at).items()}
+    assignments = {
+        resolvent: at.resolvent.rewrite(sp.Piecewise),
+        companion: 1 / (1 + beta * linear**2 * resolvent),
+    }
+    moments = {
+        linear: (own, "linear"),
+        residual: (own, "residual"),
+        teacher_linear: (label, "linear"),
+        teacher_residual: (label, "residual"),
+    }
+
+    def numbers(digits: int) -> dict[sp.Symbol, Enclosure]:
+        known = {x: found.certified(digits)[part] for x, (found, part) in moments.items()}
+        return {parameter(IDENTIFIERS[x]): value for x, value in known.items()}
+
+    equation = explicit.pop("degrees")
+    return ExplicitOutputs(
+        outputs={**explicit, "effective_ridge": nu},
+        unknown=nu,
+        equation=equation,
+        assignments={x: value.subs(named) for x, value in assignments.items()},
+        numbers=numbers,
+    )

@@ -35,7 +35,7 @@ from ..late import given_by
 from ..penalties import in_convention, one_penalty
 from ..sensitivities import Directions, HasSensitivities
 from ..teachers import has_several_directions, teacher_text
-from .closed_forms import closed_forms
+from .closed_forms import closed_forms, explicit_outputs
 from .conditional_risk import conditional_risk
 from .equivalence import gaussian_equivalence, standing
 from .expansion import expansion
@@ -283,6 +283,7 @@ class OneGradientStep(SavedModel, HasSensitivities):
         return Directions({**moving, "alpha0": {"alpha0": 1}})
 
     _closed_forms = closed_forms
+    _explicit_outputs = explicit_outputs
 
     # ------------------------------------------------------------------ what can be asked
 

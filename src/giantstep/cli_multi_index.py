@@ -88,9 +88,7 @@ def _table(model: MultiIndex, alphas: list[float]) -> tuple[list[Any], str]:
             [f"{x.alpha:g}", f"{x.overlap:.8g}", f"{x.amp_overlap:.8g}", _number(x.error), x.regime]
             for x in solved
         ]
-        return solved, aligned(
-            ["α", "least overlap, Bayes", "AMP", "error, Bayes", "regime"], rows
-        )
+        return solved, aligned(["α", "least overlap, Bayes", "AMP", "error, Bayes", "regime"], rows)
     ladders = [model.estimators(alpha=alpha) for alpha in alphas]
     rows = []
     for alpha, ladder in zip(alphas, ladders, strict=True):

@@ -120,6 +120,12 @@ class DualActivation(Typeset, Drawn):
         )
         return sp.Add(*terms)
 
+    def _sympy_(self) -> sp.Expr:
+        """Return the closed form where an expression is asked for; a series is not the function."""
+        if self.closed_form is None:
+            raise sp.SympifyError(f"{self!r} is a series; its .expr is a polynomial")
+        return self.closed_form
+
     def value(self, rho: sp.Expr | int | float, *, digits: int = 20) -> DualValue:
         """Return the value at a correlation, with a bound of its error.
 
