@@ -431,9 +431,7 @@ def accurate_moment(moment: RampAverage) -> sp.Expr:
 
 
 @lru_cache(maxsize=64)
-def _moment_form(
-    moment: type[RampAverage], *orders: int
-) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
+def _moment_form(moment: type[RampAverage], *orders: int) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
     symbols = tuple(
         sp.Dummy(name, real=True, positive=positive or None) for name, positive in moment.arguments
     )

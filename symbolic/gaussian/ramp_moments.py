@@ -356,9 +356,7 @@ def _narrow(n: int, k: int, a: sp.Expr, h: sp.Expr, law: _Normal) -> sp.Expr:
     So all orders share the densities at the nodes, and distribution functions are needed at a.
     """
     if n < 0:
-        return sp.Add(
-            *(weight * w**k * law.smoothed(n, a - w * h) for w, weight in _gauss_rule())
-        )
+        return sp.Add(*(weight * w**k * law.smoothed(n, a - w * h) for w, weight in _gauss_rule()))
     w, u = sp.symbols("w u")
     rest = sp.Poly(sp.integrate(w**k * (w - u) ** n, (w, u, 1)), u)
     total = sp.Add(
@@ -370,9 +368,7 @@ def _narrow(n: int, k: int, a: sp.Expr, h: sp.Expr, law: _Normal) -> sp.Expr:
     return total
 
 
-def _difference(
-    n: int, k: int, a: sp.Expr, h: sp.Expr, law: _Normal, *, above: bool
-) -> sp.Expr:
+def _difference(n: int, k: int, a: sp.Expr, h: sp.Expr, law: _Normal, *, above: bool) -> sp.Expr:
     """Integrate S_n by parts; `above`, the part of it that vanishes at plus infinity."""
 
     def integral(order: int, x: sp.Expr) -> sp.Expr:

@@ -81,7 +81,9 @@ class ReadoutSolver:
             # Without inner nodes steep places are those of a solution; a grid has none of them.
             return None if self.kernel.code.inner_nodes else Steep((), math.inf, self._elsewhere)
         places = tuple(z / field.alignment for z in self.channel.jumps)
-        return Steep(places, field.scale / abs(field.alignment), self._elsewhere) if places else None
+        return (
+            Steep(places, field.scale / abs(field.alignment), self._elsewhere) if places else None
+        )
 
     @property
     def _field(self) -> Field:
@@ -249,8 +251,8 @@ _SMALLEST_WIDTH = 1e-8
 # The same of an inner variable, where rules are uniform and nodes multiply.
 _SMALLEST_INNER = 0.03
 # In units of the prediction: the poles of a logistic function are at ±iπ, and a trapezoidal sum
-# whose steps are a third of their distance has eight digits.
-_LOSS_WIDTH = 2.5
+# whose steps are a quarter of their distance has ten digits.
+_LOSS_WIDTH = 1.8
 _FAR = 4.0
 # Coefficients of the cubic through values at 0, 1, 2 and 3, and steps of Newton's method for it.
 _CUBIC = np.linalg.inv(np.vander(np.arange(4.0)))

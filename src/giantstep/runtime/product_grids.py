@@ -442,9 +442,7 @@ class ProductGrid:
         for name in self._inner:
             cut.append(self._inner_breaks(name)(*points).shape[1] > 0)
             points.append(np.zeros(1))
-        nodes: float = grid_nodes(
-            self._scales, cut, self._even, reach, self._steep, self._nested
-        )
+        nodes: float = grid_nodes(self._scales, cut, self._even, reach, self._steep, self._nested)
         if not nodes <= _MOST_FIRST_NODES:
             raise ConvergenceError(
                 f"the averages over {len(cut)} Gaussian variables would need {nodes:.1e} nodes, "

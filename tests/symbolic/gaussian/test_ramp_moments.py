@@ -141,8 +141,10 @@ def labelled(n, x, w, t, e):
     q = w + t**2
 
     def density(u):
-        return np.exp(-(u**2) / (2 * q)) / np.sqrt(2 * np.pi * q) * ndtr(
-            (e * q + t * u) / np.sqrt(q * w)
+        return (
+            np.exp(-(u**2) / (2 * q))
+            / np.sqrt(2 * np.pi * q)
+            * ndtr((e * q + t * u) / np.sqrt(q * w))
         )
 
     if n == -1:
