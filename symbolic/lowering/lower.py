@@ -28,7 +28,6 @@ from .hoist import HoistedSystem, hoist, outermost
 from .inner_averages import InnerAverage, InnerScale
 from .measures import describe_measures
 from .parity import averages_are_even, sums_are_even
-from .product_measures import BROKEN
 from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename, validate
 from .schedule import Scheduler
 
@@ -131,8 +130,7 @@ def lower_to_program(
         else:
             places = [*(e.residual for e in hoisted.equations), *hoisted.outputs.values()]
             even = averages_are_even(places, hoisted.node, hoisted.definitions, product)
-            cut = product.cut or any(d.has(*BROKEN) for d in hoisted.definitions.values())
-            program = replace(program, inner_nodes=product.symbols, cut=cut)
+            program = replace(program, inner_nodes=product.symbols)
         program = replace(program, even=even)
     validate(program)
     stages["program"] = program.__str__

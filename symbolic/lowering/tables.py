@@ -230,7 +230,10 @@ def mpmath_table_source(
     for function, form in forms.items():
         value = form.xreplace(marks).xreplace({**tables, **code})
         tables[function] = sp.Symbol(table_name(function), real=True)
-        lines.append(f"    {tables[function]} = {printer.print(value)}")
+        text = printer.print(value)
+        # A variance, written as a difference, is positive but for rounding.
+        text = f"max({text}, ctx.zero)" if function.is_nonnegative else text
+        lines.append(f"    {tables[function]} = {text}")
     lines.append(f"    return ({''.join(f'{t}, ' for t in tables.values())})")
     if product is not None:
         names = [str(code[p]) for p in parameters]

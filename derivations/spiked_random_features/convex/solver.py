@@ -32,7 +32,7 @@ _USUAL_INNER = 0.8
 # Ridge penalties from which solutions are followed, in the order in which they are tried. A large
 # penalty leaves little but m, and its equation is easy for smooth losses. Where a loss has kinks
 # it is the variance of predictions that smoothes them: a small one leaves a step.
-_SMOOTH_ANCHORS = (1e3, 10.0, 0.1, 1e-3)
+_SMOOTH_ANCHORS = (10.0, 1.0, 0.1, 1e-3, 1e3)
 _KINKED_ANCHORS = (0.1, 1e-2, 1.0, 1e-4, 100.0)
 # Margins between which a loss that only rewards certainty still falls.
 _FAR_MARGINS = (20, 40)
@@ -171,17 +171,13 @@ class ReadoutSolver:
         parameters = np.stack(
             [np.broadcast_to(columns[name], alphas.shape) for name in kernel.parameters], axis=1
         ).astype(float)
-        # Rows that are followed begin at the first anchor.
-        begin = self._anchors[0] if self._kinks else ridge
-        first = self._start(alphas, begin)
-
-        def start_at(rows: NDArray[np.int64], value: float) -> NDArray[np.float64]:
-            return first[rows] if value == begin else self._start(alphas[rows], value)
-
+        # The first anchors are so easy that first values of the kernel lead to solutions there.
+        usual = np.full((len(alphas), len(kernel.code.unknowns)), np.nan)
         found = solve_with_continuation(
-            kernel, self.arrays, parameters, first, "ridge",
-            rtol=rtol, workers=workers, anchors=self._anchors, start_at=start_at,
-            sharper=self._sharper, gently=bool(self._kinks),
+            kernel, self.arrays, parameters, usual, "ridge",
+            rtol=rtol, workers=workers, anchors=self._anchors,
+            start_at=lambda rows, value: self._start(alphas[rows], value),
+            sharper=self._sharper, gently=True,
         )  # fmt: skip
         if not found.converged.all():
             raise refusal(kernel, parameters, found)
@@ -255,8 +251,8 @@ _SMALLEST_WIDTH = 1e-8
 # The same of an inner variable, where rules are uniform and nodes multiply.
 _SMALLEST_INNER = 0.03
 # In units of the prediction: the poles of a logistic function are at ±iπ, and a trapezoidal sum
-# whose steps are a third of their distance has eight digits.
-_LOSS_WIDTH = 2.5
+# whose steps are a quarter of their distance has ten digits.
+_LOSS_WIDTH = 1.8
 _FAR = 4.0
 # Coefficients of the cubic through values at 0, 1, 2 and 3, and steps of Newton's method for it.
 _CUBIC = np.linalg.inv(np.vander(np.arange(4.0)))

@@ -513,7 +513,12 @@ def files(
     taken = ("functools", "reference", "quadrature", "solution")
     file = PythonFile(lowered, tables, JaxPrinter(), taken)
     parts = [file.constants(), array_support("jnp"), SUPPORT, NESTED if program.nested else ""]
-    parts += [file.source.text(), estimate_text(cut=program.cut), *file.driver(), SOLVE_ROWS]
+    parts += [
+        file.source.text(),
+        estimate_text(grid=bool(program.inner_nodes)),
+        *file.driver(),
+        SOLVE_ROWS,
+    ]
     if file.line:
         parts += [*file.rules(), GRID if file.grid else LINE, REQUIRE_ROOM, TABLES]
     else:
