@@ -61,7 +61,7 @@ class KernelArrays:
         self._step = kernel.plain.FIRST_STEP
         self._grid: ProductGrid | None = None
         self._is_line = not kernel.code.inner_nodes and steep is None
-        self._inner_level = alike._inner_level if alike else None
+        self._inner_level: int | None = alike._inner_level if alike else None
         reach = alike.reach if alike else None
         if kernel.tables is not None and not self._is_line:
             self._grid = ProductGrid(
