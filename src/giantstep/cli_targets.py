@@ -286,7 +286,7 @@ def add_project(parser: argparse.ArgumentParser) -> None:
 def project(arguments: argparse.Namespace) -> int:
     """Run the command."""
     out = _checked_out(arguments.out)
-    result = _table(arguments) if arguments.regimes else _projection(arguments)
+    result: Any = _table(arguments) if arguments.regimes else _projection(arguments)
     # All is computed before anything is printed: an error leaves the output empty.
     text, latex = str(result), result.latex() if arguments.latex else None
     if out is not None:
