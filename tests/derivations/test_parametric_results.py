@@ -130,8 +130,11 @@ def test_information_exponents_by_cases():
     for values, _ in tree.sample(3):
         f = (a * z + c * (z**2 - 1) + z**3).subs(values)
         assert tree.at(values) == gs.information_exponent(f)
-    with pytest.raises(UnsupportedExpressionError, match="no polynomial in a"):
-        gs.information_exponent(sp.tanh(a * z))
+    inside = gs.information_exponent(sp.tanh(a * z))
+    assert [(str(leaf.case), leaf.value) for leaf in inside.leaves] == [
+        ("a != 0", 1),
+        ("a = 0", None),
+    ]
 
 
 def test_the_variable_of_an_activation_is_z():
