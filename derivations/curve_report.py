@@ -56,8 +56,8 @@ _CITE = Markup(
 
 
 def write_report(
-    path: str | os.PathLike[str],
     model: SpikedRandomFeatures,
+    path: str | os.PathLike[str],
     curve: xr.Dataset,
     simulation: xr.Dataset | None = None,
     *,
@@ -71,7 +71,7 @@ def write_report(
     Parameters
     ----------
     path : path-like
-    model, curve, simulation, rows, figure, command, seconds
+    curve, simulation, rows, figure, command, seconds
         As for :func:`html_report`.
 
     Returns

@@ -26,6 +26,7 @@ from ..numeric.saddle_point_solver import BatchSolution
 from ..pages import Block, Page, Table, latex_text
 from ..result import latex_number
 from .curve_figure import plot_curve
+from .json_text import saved_model
 from .kernels.arguments import Points, column, known_names
 from .kernels.sweep import (
     Execution,
@@ -456,15 +457,16 @@ class Curve(Page, JsonDocument):
 
         As :meth:`.Reported.report`.
         """
-        model = json.loads(str(self.dataset.attrs.get("model", "{}")))
-        if self.axes != ("alpha",) or model.get("model") != "spiked_random_features":
+        try:
+            model = saved_model(str(self.dataset.attrs.get("model")))
+        except ParameterError:
+            # Curves of kernels name a system.
+            model = None
+        write = getattr(model, "write_curve_report", None)
+        if write is None or self.axes != ("alpha",):
             return super().report(path, title=title, command=command)
-        # The model knows its curves.
-        from .curve_report import write_report
-        from .spiked_random_features.model import SpikedRandomFeatures
-
-        of = SpikedRandomFeatures.from_json(str(self.dataset.attrs["model"]))
-        return write_report(path, of, self.dataset, command=command)
+        written: Path = write(path, self.dataset, command=command)
+        return written
 
     def page(self) -> Iterable[Block]:
         """Return the outputs that matter most, at points from both ends of a long curve."""

@@ -180,13 +180,11 @@ def label_leaps(
     {0} ⊂ ⟨e1⟩ ⊂ R^2, saturates
     >>> w = sp.Symbol("w", positive=True)
     >>> tree = label_leaps("sign(x1*x2)", flips=w)
-    >>> print(tree)
-    label leaps of sign(x1*x2), by the values of w
-    2*w != 1  leap index 2, coordinate leap 2, rotation-invariant leap 2, generative leap 2; of the law of labels 2
-    2*w = 1   the target 'sign(x1*x2)' is constant: there is no direction to learn; give a function that depends on a coordinate
+    >>> [(str(leaf.case), leaf.value and int(leaf.value.generative)) for leaf in tree.leaves]
+    [('2*w != 1', 2), ('2*w = 1', None)]
     >>> tree.generic.noise_variance
     -4*w**2 + 4*w
-    """  # noqa: E501
+    """
     law = _read_law(target, labels, noise_variance, flips, parameters)
     if not law.regression.parameters:
         return _label_leaps(law, law.regression, student)

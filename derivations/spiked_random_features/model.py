@@ -57,6 +57,8 @@ from .vocabulary.learned_bias import learned_bias
 from .vocabulary.model import VocabularyFeatures
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from ..certificates.certificate import CertifiedValues
@@ -580,6 +582,11 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
 
     # ------------------------------------------------------------------ analyses
+
+    write_curve_report = cast(
+        "Callable[..., Path]",
+        given_by("giantstep.derivations.curve_report", "write_report"),
+    )
 
     bounds = cast(
         "Callable[..., Bounds]",

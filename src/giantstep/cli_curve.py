@@ -588,7 +588,6 @@ def _write_report(
     drawn: Callable[[], Any],
 ) -> None:
     """Write report, figure and data next to each other."""
-    from .derivations.curve_report import write_report
     from .derivations.figures import save_figure
 
     axes = drawn()
@@ -596,9 +595,8 @@ def _write_report(
     written.append(save_data(theory, out.with_suffix(".nc")))
     if simulation is not None:
         written.append(save_data(simulation, out.with_name(f"{out.stem}-simulation.nc")))
-    report = write_report(
+    report = model.write_curve_report(
         out,
-        model,
         theory,
         simulation,
         rows=alphas,

@@ -281,7 +281,7 @@ def project(arguments: argparse.Namespace) -> int:
         arguments, "fit", figure=arguments.regimes, data=False,
         why="a projection has no figure; add --regimes",
     )  # fmt: skip
-    result = _table(arguments) if arguments.regimes else _projection(arguments)
+    result: Any = _table(arguments) if arguments.regimes else _projection(arguments)
     # All is computed before anything is printed: an error leaves the output empty.
     text = f"{result}\n\n{result.latex()}" if arguments.latex else str(result)
     title = f"What is fitted of {getattr(result, 'target', None) or result.subject}"

@@ -379,7 +379,12 @@ class Case:
     def tidied(self) -> Case:
         """Return the same case without inequations that follow from the other conditions."""
         kept = list(self.inequations)
-        for part in self.inequations:
+        numbers = (
+            c for p in (*self.equations, *itertools.chain(*kept)) for c in _coefficients(p, self)
+        )
+        # Bases over larger fields take long, for what is a matter of print.
+        removable = self.inequations if all(c.is_Rational for c in numbers) else ()
+        for part in removable:
             others = tuple(p for p in kept if p != part)
             without = replace(self, inequations=others)
             if without.vanish(part) is False:
@@ -488,6 +493,12 @@ def _elements(
     return _over_smaller_field(ring, elements)
 
 
+def _coefficients(polynomial: sp.Expr, case: Case) -> list[sp.Expr]:
+    if not polynomial.free_symbols:
+        return [polynomial]
+    return list(sp.Poly(polynomial, *case.symbols).coeffs())
+
+
 @functools.lru_cache(maxsize=4096)
 def _scaled(polynomial: sp.Expr, gens: tuple[sp.Symbol, ...]) -> sp.Expr:
     """Return a polynomial divided by its leading coefficient where that is a plain product."""
@@ -571,8 +582,52 @@ def _is_unit(
         return False
     product = sp.Mul(*unequal)
     inverse = sp.Dummy("t")
-    ring, elements = _elements(parameters, (*equations, inverse * product - 1), (inverse,))
+    polynomials: list[sp.Expr] = [*equations, inverse * product - 1]
+    constants = _Constants()
+    named = [constants.named(p) for p in polynomials]
+    more = (inverse, *constants.symbols)
+    if len(more) > 1:
+        polynomials = [*named, *constants.relations]
+    ring, elements = _elements(parameters, polynomials, more)
     return any(p.is_ground for p in groebner([p for p in elements if p], ring))
+
+
+class _Constants:
+    """Irrational numbers as variables, with inverses: bases over their field take very long.
+
+    Of square roots the square is known, of others nothing: a variety that is seen to be empty is.
+    """
+
+    def __init__(self) -> None:
+        self.symbols: list[sp.Symbol] = []
+        self.relations: list[sp.Expr] = []
+        self._known: dict[sp.Expr, tuple[sp.Symbol, sp.Symbol]] = {}
+
+    def named(self, expression: sp.Expr) -> sp.Expr:
+        if expression.is_Rational or expression.is_Symbol:
+            return expression
+        if expression.is_Add or expression.is_Mul:
+            return expression.func(*map(self.named, expression.args))
+        base, power = expression.as_base_exp()
+        if power.is_Integer and power > 0:
+            return self.named(base) ** power if power > 1 else self._symbol(expression, 1)
+        if power.is_Rational and not isinstance(expression, sp.exp):
+            return self._symbol(base ** sp.Rational(1, power.q), int(power.p))
+        return self._symbol(expression, 1)
+
+    def _symbol(self, number: sp.Expr, power: int) -> sp.Expr:
+        if number not in self._known:
+            symbol, inverse = sp.Dummy("c"), sp.Dummy("c")
+            self._known[number] = symbol, inverse
+            self.symbols.append(symbol)
+            square = sp.expand(number**2)
+            if square.is_Rational:
+                self.relations.append(symbol**2 - square)
+        symbol, inverse = self._known[number]
+        if power < 0 and inverse not in self.symbols:
+            self.symbols.append(inverse)
+            self.relations.append(symbol * inverse - 1)
+        return symbol**power if power > 0 else inverse**-power
 
 
 @functools.lru_cache(maxsize=4096)

@@ -168,6 +168,11 @@ def ridge_terms(
     return tuple(_term(term, tuple(variables), radial) for term in remaining)
 
 
+def holds_lengths(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> bool:
+    """Whether a function holds functions of the length of some coordinates."""
+    return any(term.radials for term in ridge_terms(expr, variables, radial=True))
+
+
 def _multiplied_out(expr: sp.Expr) -> tuple[sp.Expr, ...]:
     """Return the terms of a sum of products; arguments of functions stay as they are."""
     if _count_terms(expr) > _MOST_TERMS:

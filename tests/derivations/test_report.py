@@ -188,7 +188,7 @@ def test_uninformative_spike_is_said_so():
 
 
 def test_report_is_written_whole(model, curve, tmp_path):
-    path = write_report(tmp_path / "curve.html", model, curve)
+    path = write_report(model, tmp_path / "curve.html", curve)
     Page(path.read_text(encoding="utf-8"))
     assert [p.name for p in tmp_path.iterdir()] == ["curve.html"]
 

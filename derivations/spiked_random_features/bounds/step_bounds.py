@@ -183,9 +183,9 @@ class StepBounds(Result):
         numbers = super().to_dataset()
         return self.curve.to_dataset().assign(numbers.data_vars).assign_attrs(numbers.attrs)
 
-    def plot(self, *, ax: Any = None) -> Any:
+    def plot(self, *, ax: Any = None, **style: Any) -> Any:
         """Draw the bounds over the strength of the spike; see :meth:`.curves.Curve.plot`."""
-        return self.curve.plot(ax=ax)
+        return self.curve.plot(ax=ax, **style)
 
 
 def bounds_over_step(

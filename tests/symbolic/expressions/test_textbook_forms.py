@@ -82,7 +82,7 @@ def random_sum(source: random.Random) -> sp.Expr:
     atoms = [
         sp.erf(n * a), sp.erf(sp.sqrt(abs(n))), sp.exp(n * a), sp.exp(n), sp.atan(sp.sqrt(abs(n))),
         sp.atan(abs(n) / p), sp.acos(sp.Rational(1, 3)), sp.sqrt(5 - sp.sqrt(abs(n))), a, p,
-        sp.sqrt(2 + sp.sqrt(3)), sp.log(12), sp.log(2), sp.EulerGamma, 1 - sp.sqrt(3), sp.Integer(1),
+        sp.sqrt(2 + sp.sqrt(3)), sp.log(12), sp.log(2), sp.EulerGamma, 1 - sp.sqrt(3), sp.S.One,
     ]  # fmt: skip
     count = source.randint(1, 5)
     return sp.Add(*(n * source.choice(atoms) * source.choice(atoms) for _ in range(count)))
