@@ -7,7 +7,6 @@ blocks in threads or an executor, files, resumption.
 
 from __future__ import annotations
 
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
