@@ -271,7 +271,7 @@ def test_saved_data_are_drawn_again(model, tmp_path):
     assert [p.get_width() for p in drawn.patches][:2] == [
         p.get_width() for p in solution.plot().patches
     ][:2]
-    networks = model.simulate(30, [0.5, 1], 0.1, seeds=2, progress=False)
+    networks = model.simulate(30, alpha=[0.5, 1], ridge=0.1, seeds=2, progress=False)
     assert gs.plot(networks).containers
     step = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
     risks = gs.plot(step.curve(alpha=ALPHA, ridge=0.1).to_dataset())
