@@ -399,12 +399,13 @@ def outer_widths(definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol) -> tup
     an exponential of a polynomial, however narrow; tanh and erf have a width of their own
     besides. A sine has its period, and the square of a product of sines half that of the product:
     nodes further apart than that see it as a slower one, all three rules the same. Polynomials and
-    their products with exp(a*kappa) set no scale. A table that is linear in the node is the
-    argument of functions outside, which vary where it does by one.
+    their products with exp(a*kappa) set no scale. A table that is stated
+    as linear in the node is the argument of functions, which vary where it does by one.
     """
     widths = []
     for definition in definitions.values():
-        slope = sp.S.Zero if definition.has(AppliedUndef) else definition.diff(node)
+        explicit = not definition.has(AppliedUndef, GaussianExpectation)
+        slope = definition.diff(node) if explicit else sp.S.Zero
         if slope != 0 and not slope.has(node):
             widths.append(1 / slope)
         for n in definition.atoms(GaussianExpectation):
