@@ -57,9 +57,7 @@ class Values:
 
     def __init__(self, expr, definitions):
         self.definitions, self.parts = definitions, {}
-        self.root = expr.replace(
-            lambda e: isinstance(e, RampAverage), lambda e: e.closed_form()
-        )
+        self.root = expr.replace(lambda e: isinstance(e, RampAverage), lambda e: e.closed_form())
         self.kappas = np.arange(-40, 41)[:, None, None] * 0.2
         self.etas = np.arange(-32, 33)[None, None, :] * 0.25
 
