@@ -300,6 +300,15 @@ def test_labels_that_are_nearly_functions_of_the_mean_field_have_a_width_on_the_
     assert found.errors["test_error"] < 1e-9
 
 
+@pytest.mark.slow
+def test_digits_of_a_margin_loss_on_signs():
+    model = features().with_loss("hinge", labels="sign")
+    refined = model.solve(alpha=1.5, ridge=0.1, digits=18)
+    assert refined.errors["test_error"] < 1e-18
+    found = model.solve(alpha=1.5, ridge=0.1)
+    assert float(refined.test_error) == pytest.approx(found.test_error, rel=1e-12)
+
+
 def test_losses_with_parameters_are_stored():
     readout = features().with_loss(gs.convex_loss(PINBALL, t=0.3))
     again = gs.ConvexReadout.from_json(readout.to_json())
