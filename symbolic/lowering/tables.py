@@ -399,10 +399,15 @@ def outer_widths(definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol) -> tup
     an exponential of a polynomial, however narrow; tanh and erf have a width of their own
     besides. A sine has its period, and the square of a product of sines half that of the product:
     nodes further apart than that see it as a slower one, all three rules the same. Polynomials and
-    their products with exp(a*kappa) set no scale.
+    their products with exp(a*kappa) set no scale. A table that is stated
+    as linear in the node is the argument of functions, which vary where it does by one.
     """
     widths = []
     for definition in definitions.values():
+        explicit = not definition.has(AppliedUndef, GaussianExpectation)
+        slope = definition.diff(node) if explicit else sp.S.Zero
+        if slope != 0 and not slope.has(node):
+            widths.append(1 / slope)
         for n in definition.atoms(GaussianExpectation):
             for f in n.integrand.atoms(sp.Function):
                 if isinstance(f, AppliedUndef):

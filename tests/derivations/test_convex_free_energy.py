@@ -27,7 +27,7 @@ from giantstep.derivations.spiked_random_features.physics import gamma, kappa, r
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.expressions.functions import normal_cdf
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
-from giantstep.symbolic.gaussian.ramp_moments import kink_moment, ramp_moment
+from giantstep.symbolic.gaussian.ramp_moments import RampAverage
 from giantstep.symbolic.losses.proximal import MoreauEnvelope
 from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 
@@ -57,9 +57,7 @@ class Values:
 
     def __init__(self, expr, definitions):
         self.definitions, self.parts = definitions, {}
-        self.root = expr.replace(kink_moment, lambda *a: kink_moment(*a).closed_form()).replace(
-            ramp_moment, lambda *a: ramp_moment(*a).closed_form()
-        )
+        self.root = expr.replace(lambda e: isinstance(e, RampAverage), lambda e: e.closed_form())
         self.kappas = np.arange(-40, 41)[:, None, None] * 0.2
         self.etas = np.arange(-32, 33)[None, None, :] * 0.25
 

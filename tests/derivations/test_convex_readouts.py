@@ -34,7 +34,7 @@ from giantstep.derivations.spiked_random_features.convex.smoothing import (
 from giantstep.derivations.spiked_random_features.convex.solution import solution_from
 from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
 from giantstep.symbolic.expressions.activations import activation
-from giantstep.symbolic.gaussian.ramp_moments import kink_moment, ramp_moment
+from giantstep.symbolic.gaussian.ramp_moments import RampAverage
 from giantstep.symbolic.losses.convex_losses import without_cases
 from giantstep.symbolic.losses.proximal import MoreauEnvelope
 from giantstep.symbolic.systems.equations import stationarity
@@ -60,9 +60,7 @@ def features(student="erf", teacher="sin", **changes):
 def written_out(expr):
     """Write ramps and moments by the normal density and distribution function."""
     return closed_moments(
-        expr.replace(kink_moment, lambda *a: kink_moment(*a).closed_form()).replace(
-            ramp_moment, lambda *a: ramp_moment(*a).closed_form()
-        )
+        expr.replace(lambda e: isinstance(e, RampAverage), lambda e: e.closed_form())
     )
 
 
@@ -290,6 +288,25 @@ def test_one_kernel_serves_all_values_of_the_parameters_of_a_loss():
     assert own[1].kernel().parameters[-1] == "t"
     with pytest.raises(ParameterError, match=r"tau must be inside \(0, 1\)"):
         kernel.solve(alpha=2.0, ridge=0.1, tau=1.5)
+
+
+@pytest.mark.slow
+def test_labels_that_are_nearly_functions_of_the_mean_field_have_a_width_on_the_line():
+    # Labels jump in κ on the width ρ/γ, which no averages over s are there to show.
+    model = features("erf", "sign", alignment=0.9999).with_loss("hinge")
+    found = model.kernel().solve(alpha=2.0, ridge=0.1)
+    own = model.solve(alpha=2.0, ridge=0.1)
+    assert found["test_error"] == pytest.approx(own.test_error, rel=1e-9)
+    assert found.errors["test_error"] < 1e-9
+
+
+@pytest.mark.slow
+def test_digits_of_a_margin_loss_on_signs():
+    model = features().with_loss("hinge", labels="sign")
+    refined = model.solve(alpha=1.5, ridge=0.1, digits=18)
+    assert refined.errors["test_error"] < 1e-18
+    found = model.solve(alpha=1.5, ridge=0.1)
+    assert float(refined.test_error) == pytest.approx(found.test_error, rel=1e-12)
 
 
 def test_losses_with_parameters_are_stored():

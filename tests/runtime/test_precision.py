@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import mpmath
 import pytest
@@ -182,6 +183,25 @@ def test_a_division_by_zero_is_no_solution():
     ctx = local_context(15)
     with pytest.raises(ConvergenceError, match="divide by zero at high precision"):
         solve_precisely(linear_kernel("0"), {}, ctx=ctx, digits=15, start={}, step=0.5)
+
+
+def test_variances_next_to_nothing_are_never_taken_as_negative():
+    kernel = replace(
+        linear_kernel("1"),
+        table_source="""
+def tables(x, rule):
+    return (ctx.exp(-2 * x**2),)
+""",
+        solver_source="""
+def solve(weight, x, a, out, info, rough=0):
+    out[0] = ctx.fsum(w * max(ctx.sqrt(y), ctx.zero) for w, y in zip(weight, a))
+    info[:] = [1, ctx.zero, 32 * ctx.eps]
+""",
+    )
+    ctx = local_context(15)
+    values, errors, _ = solve_precisely(kernel, {}, ctx=ctx, digits=15, start={}, step=0.5)
+    error = sum(part["y"] for part in errors.values())
+    assert abs(values["y"] - 1 / ctx.sqrt(3)) <= error < 1e-10
 
 
 def test_erf_is_odd_and_computed_once_for_each_size():

@@ -37,7 +37,8 @@ from .smoothing import LabelledEnvelope, closed_moments, smoothed_envelope, smoo
 s, g, eta = sp.symbols("s g eta", real=True)
 _a, _V, _v = sp.Symbol("a", real=True), sp.Symbol("V", positive=True), sp.Symbol("v", positive=True)
 _omega = sp.Symbol("omega", real=True)
-# A table: γκ. Where signs of a mean are taken, nothing should look for a scale in κ.
+# A table: the mean of the field whose sign is the label, in its standard deviations. It sets a
+# scale in κ as tables do; nothing should look for another where signs of it are taken.
 _teacher_mean = sp.Function("teacher_mean", real=True)(kappa)
 # Where a mean is zero; with the powers that derivatives have it still is no zero in floats.
 _TINY = sp.Rational(1, 10**120)
@@ -158,7 +159,9 @@ class LabelAverages:
         """Tables of what depends on κ alone besides the coefficients: labels, means."""
         if not self.aligned:
             by_owen = self.labels.channel in ("sign", "probit")
-            return {_teacher_mean: gamma * kappa, **self._mean_tables[1]} if by_owen else {}
+            if not by_owen:
+                return {}
+            return {_teacher_mean: gamma * kappa / self._field_scale, **self._mean_tables[1]}
         label = self.labels.label(gamma * kappa)
         if label is None:
             label = self.labels.probability(1, gamma * kappa)
@@ -283,7 +286,7 @@ class LabelAverages:
         rest = self.free_variance + self.covariance**2 * extra / scale**2
         covariance = rho * self.covariance / scale
         return [
-            (label, (sp.expand(label * self.mean), covariance, label * _teacher_mean / scale, rest))
+            (label, (sp.expand(label * self.mean), covariance, label * _teacher_mean, rest))
             for label in ((1,) if self.odd else (1, -1))
         ]
 
@@ -384,8 +387,8 @@ class LabelAverages:
         """
         extra = noise if self.labels.has_noise else sp.S.Zero
         q, v, p = self.total_variance, self.free_variance, self.covariance
-        scale = sp.sqrt(rho**2 + extra)
-        h = _teacher_mean / scale
+        scale = self._field_scale
+        h = _teacher_mean
         k = self._mean_tables[0] / sp.sqrt(q)
         r = rho * p / (scale * sp.sqrt(q))
         # 1 - r² with v = q - p², which is no difference.

@@ -60,36 +60,42 @@ def fn_erf_difference(a, b):
 
 
 def fn_owen_t_inner(h, a):
+    precision, square = ctx.prec, a * a
+    if h * h > 1.4 * precision + 40:
+        # exp(-h**2/2) a/(2 pi) times the sum over n of (-1)**n J_n, the mean of x**(2 n)
+        # exp(-(h x)**2/2) over [0, a], in integers: J_n bounds what is left out before it, and is
+        # below the precision for some n < h**2/2
+        scale = ctx.sqrt(ctx.pi / 2) * ctx.erf(a * h / ctx.sqrt(2)) / (a * h) if a > 0 else ctx.one
+        bits = precision + 30 - int(ctx.mag(scale))
+        term, step = int(ctx.ldexp(scale, bits)), int(ctx.ldexp(h * h, bits))
+        edge, x = int(ctx.ldexp(ctx.exp(-((a * h) ** 2) / 2), bits)), int(ctx.ldexp(square, bits))
+        total, n = 0, 0
+        while term << precision + 10 > total:
+            total += -term if n % 2 else term
+            n += 1
+            term = ((2 * n - 1) * term - edge << bits) // step
+            edge = edge * x >> bits
+        with ctx.extraprec(fn_spare_bits(h)):
+            largest = ctx.exp(-h * h / 2)
+        return largest * a * ctx.ldexp(ctx.mpf(total), -bits) / (2 * ctx.pi)
     # with y = h**2 (1 + a**2)/2 and x = a**2/(1 + a**2) it is exp(-y)/(2 pi) a/(1 + a**2) times the
     # sum over n of (2n)!!/(2n + 1)!! x**n (1 + y + ... + y**n/n!), here in integers over 2**bits
-    square = a * a
     y, ratio = h * h * (1 + square) / 2, square / (1 + square)
-    if y < 1000:
-        # the sum is at least exp(ratio y), while errors of x**n meet factors of up to exp(y)
-        precision = ctx.prec
-        bits = precision + 30 + int(1.45 * y * (1 - ratio))
-        x, step, end = int(ctx.ldexp(ratio, bits)), int(ctx.ldexp(y, bits)), int(y) + 1
-        coefficient = power = partial = 1 << bits
-        total, n, term = 0, 0, 1
-        # until the terms are small and fall at least as fast as (3/4)**n
-        while term << precision + 10 >= total or 4 * x * (n + end) >= 3 * n << bits:
-            term = coefficient * partial >> bits
-            total += term
-            n += 1
-            power = power * step // n >> bits
-            partial += power
-            coefficient = (coefficient * x >> bits) * 2 * n // (2 * n + 1)
-        total = ctx.ldexp(ctx.mpf(total), -bits)
-        return ctx.exp(-y) * a / (1 + square) * total / (2 * ctx.pi)
-    # beyond `end` the factor exp(-(h*x)**2/2) is below the precision
-    end = min(a, ctx.sqrt(2 * (ctx.prec + 10) * ctx.ln2) / h) if h > 0 else a
-    panels = 1 + int(h * end / 2)
-    total = ctx.quad(
-        lambda x: ctx.exp(-((h * x) ** 2) / 2) / (1 + x * x),
-        [end * j / panels for j in range(panels + 1)],
-        method="gauss-legendre",
-    )
-    return ctx.exp(-h * h / 2) * total / (2 * ctx.pi)
+    # the sum is at least exp(ratio y), while errors of x**n meet factors of up to exp(y)
+    bits = precision + 30 + int(1.45 * y * (1 - ratio))
+    x, step, end = int(ctx.ldexp(ratio, bits)), int(ctx.ldexp(y, bits)), int(y) + 1
+    coefficient = power = partial = 1 << bits
+    total, n, term = 0, 0, 1
+    # until the terms are small and fall at least as fast as (3/4)**n
+    while term << precision + 10 >= total or 4 * x * (n + end) >= 3 * n << bits:
+        term = coefficient * partial >> bits
+        total += term
+        n += 1
+        power = power * step // n >> bits
+        partial += power
+        coefficient = (coefficient * x >> bits) * 2 * n // (2 * n + 1)
+    total = ctx.ldexp(ctx.mpf(total), -bits)
+    return ctx.exp(-y) * a / (1 + square) * total / (2 * ctx.pi)
 
 
 def fn_owen_t(h, a):

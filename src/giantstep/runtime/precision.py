@@ -360,8 +360,13 @@ def _shifted(
             # Neither even nor odd, and not the same for any two tables.
             waves = (ctx.mpf(math.cos((1 + 0.37 * k) * float(x) + 0.9 * k + 0.4)) for x in rule[1])
             own = 0 if k == 0 else 1
+            # A variance that is next to nothing far out is wrong, but not negative.
+            least = ctx.zero if min(array) >= 0 else -ctx.inf
             wrong.append(
-                [y + shift * wave * (own + abs(y)) for y, wave in zip(array, waves, strict=True)]
+                [
+                    max(y + shift * wave * (own + abs(y)), least)
+                    for y, wave in zip(array, waves, strict=True)
+                ]
             )
     return wrong
 

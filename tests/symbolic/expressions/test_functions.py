@@ -70,17 +70,20 @@ def test_owen_parities_and_limits():
 
 
 @pytest.mark.parametrize(
-    ("height", "slope"), [("0.5", "0.3"), ("1", "1"), ("-2", "5"), ("3", "-0.9"), ("0.01", "40")]
-)
+    ("height", "slope"),
+    [
+        ("0.5", "0.3"), ("1", "1"), ("-2", "5"), ("3", "-0.9"), ("0.01", "40"), ("16", "1"),
+        ("25", "0.2"), ("40", "0.001"), ("60", "-0.3"),
+    ],
+)  # fmt: skip
 def test_owen_equals_its_integral(height, slope):
     hn, an = sp.Rational(height), sp.Rational(slope)
     with mpmath.workdps(40):
         hm, am = mpmath.mpf(height), mpmath.mpf(slope)
         integral = mpmath.quad(
-            lambda t: mpmath.exp(-(hm**2) * (1 + t * t) / 2) / (1 + t * t),
-            mpmath.linspace(0, am, 9),
+            lambda t: mpmath.exp(-((hm * t) ** 2) / 2) / (1 + t * t), mpmath.linspace(0, am, 9)
         )
-        expected = integral / (2 * mpmath.pi)
+        expected = mpmath.exp(-(hm**2) / 2) * integral / (2 * mpmath.pi)
         assert abs(mpmath.mpf(OwenT(hn, an).evalf(35)) / expected - 1) < mpmath.mpf(10) ** -30
 
 

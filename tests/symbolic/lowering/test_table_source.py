@@ -145,3 +145,15 @@ def test_tables_in_mpmath_agree():
     expected = floats["tables"](AT, *VALUES.values(), rules)
     for value, name in zip(found, expected, strict=True):
         assert float(value) == pytest.approx(expected[name][1], rel=1e-13)
+
+
+def test_a_table_that_is_linear_in_the_node_varies_by_one_on_its_width():
+    slope, names = sp.Symbol("a", positive=True), ("field", "bend", "product")
+    field, bend, product = (sp.Function(name, real=True)(kappa) for name in names)
+    source = table_source(
+        {field: 1 - slope * kappa, bend: kappa**2, product: kappa * field},
+        node=kappa, identifiers={slope: "a"}, parameters=(slope,),
+    )  # fmt: skip
+    scale = names_in(source)["outer_scale"]
+    assert abs(scale(np.zeros(1), 50.0)) == pytest.approx(0.02)
+    assert scale(np.zeros(1), 0.5) == 1
