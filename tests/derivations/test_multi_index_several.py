@@ -217,7 +217,7 @@ def test_binary_weights_see_the_same_labels():
 
 @pytest.mark.slow
 def test_the_optimum_beside_a_step_on_several_directions():
-    model = gs.SpikedRandomFeatures("tanh", "x1*x2 + x1", step_size=3, alpha0=5, noise_variance=1)
+    model = gs.SpikedRandomFeatures("tanh", "x1*x2 + x1", step_size=1, alpha0=5, noise_variance=1)
     found = model.optimum_bayes(alpha=2)
     assert found.best_linear == pytest.approx(1.0, abs=1e-11)
     # γ² = 1/(1 + 3/5), along x1, of which E f f' keeps γ² alone.
