@@ -8,7 +8,7 @@ outputs are rational in quantities with signs says so by :class:`ClosedForms`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ import sympy as sp
 
 from ..errors import ParameterError
 from ..numeric.arguments import real_number
+from ..symbolic.exact.enclosures import Enclosure
 from .kernels.arguments import known_names
 
 BEST = sp.Symbol("best")
@@ -58,6 +59,31 @@ class ClosedForms:
     abbreviations: Mapping[sp.Symbol, sp.Expr]
     constants: Mapping[sp.Symbol, sp.Expr]
     meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExplicitOutputs:
+    """Outputs of a model in its parameters and one unknown, which are enclosed over boxes.
+
+    Attributes
+    ----------
+    outputs : mapping from str to Expr
+        In parameters by name (:func:`parameter`), the unknown, assigned symbols and numbers.
+    unknown : Symbol
+        A positive number.
+    equation : Expr
+        Likewise; it vanishes at the unknown, is positive below and negative above.
+    assignments : mapping from Symbol to Expr
+        In order, in parameters, the unknown, numbers and those before.
+    numbers : callable
+        Of a number of digits: enclosures of numbers of the model by symbol.
+    """
+
+    outputs: Mapping[str, sp.Expr]
+    unknown: sp.Symbol
+    equation: sp.Expr
+    assignments: Mapping[sp.Symbol, sp.Expr]
+    numbers: Callable[[int], Mapping[sp.Symbol, Enclosure]]
 
 
 class Quantity(sp.Atom):  # type: ignore[misc]

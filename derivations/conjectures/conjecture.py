@@ -18,15 +18,19 @@ from ...errors import GiantstepError, ParameterError
 from ...numeric.arguments import whole_number
 from ...pages import Block, Indented, Listing, Table
 from ...result import Result, quantity
+from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.targets.target import target as read_target
 from ..curves import HasCurves
 from ..evidence import Finding
 from ..outputs import Outputs, parameter
-from .evaluation import EXACT, bounds_at
-from .problem import Problem, problems
-from .proofs import METHODS, NotProven, Proof, attempt
+from .evaluation import EXACT
+from .problem import OTHER, Problem, Range, exact_number, problems, read_range
+from .proofs import METHODS, NotProven, Proof, attempt, require_points
 from .random_targets import TargetFamily
-from .search import Tried, fails, is_best, search
+from .search import Tried, Violation, is_best, search, simplified, turning_point, violation_at
+from .statements import Comparison
 from .target_statements import (
+    HELD,
     LABEL,
     TargetStatement,
     examine_targets,
@@ -171,7 +175,7 @@ class ConjectureVerdict(Result):
         subject = self._subject or self._reread()
         if isinstance(subject, TargetStatement):
             assert self.counterexample is not None
-            return subject.holds(self.counterexample.point[subject.variable]) is False
+            return subject.holds(self.counterexample.point) is False
         if self.proofs:
             return len(subject) == len(self.proofs) and all(
                 proof.check(problem) for proof, problem in zip(self.proofs, subject, strict=True)
@@ -181,13 +185,13 @@ class ConjectureVerdict(Result):
 
     def _reread(self) -> Any:
         if self.over and any(value.startswith(LABEL) for value in self.over.values()):
-            return target_statement(self.statement, list(self.over))
+            numbers = [k for k, v in self.over.items() if not v.startswith((LABEL, HELD))]
+            return target_statement(self.statement, list(self.over), numbers)
         outputs = None
         if self.model:
             outputs = _model_of(self.model_class, self.model).outputs
-        over = {name: text.strip("[]()").replace(", ", ":") for name, text in self.over.items()}
         try:
-            return problems(self.statement, over, self.where, outputs)[1]
+            return problems(self.statement, self.over, self.where, outputs)[1]
         except GiantstepError as error:
             raise ParameterError(
                 f"the statement cannot be read back from text: {str(error).splitlines()[0]}"
@@ -272,18 +276,20 @@ def conjecture(
     over : mapping
         Of every quantity, by name or symbol: a range (0, 2), where ends belong to it and may be
         infinite; an interval of SymPy; "positive" or "real"; a number, at which it is held; for a
-        penalty "best", the one with the smallest error; for a target a :class:`TargetFamily`, of
-        which targets are drawn. Floats mean the decimal numbers that they print as.
+        penalty "best", the one with the smallest error; for targets a :class:`TargetFamily`, of
+        which they are drawn, or a text that holds one fixed. Floats mean the decimal numbers that
+        they print as.
     where : sequence of str or relation
         Further conditions, such as "alpha > beta".
     of : model, optional
         Whose outputs a text names.
     tries : int, optional
         Points of the search; default 1024, of outputs of models 512, of targets 200, with a best
-        penalty 64. With 0 there is no search.
+        penalty or averages without a closed form 64. With 0 there is no search.
     seed : int
         Fixes the points.
-    method : {"identity", "positive terms", "sturm", "branch and bound", "search"}, optional
+    method : {"identity", "positive terms", "sturm", "derivatives", "branch and bound", \
+              "elimination", "search"}, optional
         Nothing but this; default: all, first a short search, then proofs, then the search.
     store : path, optional
         Folder for finished blocks of the search: the same call resumes there.
@@ -335,11 +341,12 @@ def conjecture(
     common: dict[str, Any] = {
         "statement": str(read), "formula": read.latex(), "seed": seed, "model": model,
         "model_class": model_class, "where": _conditions(parts, where),
-        "over": _shown(parts[0], over),
+        "over": _shown(over),
     }  # fmt: skip
     if tries is None:
         has_outputs = any(p.outputs for p in parts)
-        tries = 64 if any(map(is_best, parts)) else 512 if has_outputs else 1024
+        slow = any(is_best(p) or p.margin.atoms(GaussianExpectation) for p in parts)
+        tries = 64 if slow else 512 if has_outputs else 1024
     tries = whole_number("tries", tries, 0)
     obstacles: list[str] = []
     results = []
@@ -375,6 +382,8 @@ def conjecture(
     else:
         verdict = Verdict.UNDECIDED
         if not known:
+            for part in parts:
+                require_points(part)
             obstacles.append("search: no point of the ranges has a value that meets the conditions")
         elif counts["worst_margin"] < 0:
             obstacles.append("search: in floats the relation fails, and no proof of that was found")
@@ -417,6 +426,9 @@ def _one(
                 return attempt(part, one), None, tried, []
             except NotProven as reason:
                 obstacles.append(str(reason))
+                violation = _seen(part, reason.point)
+                if violation is not None:
+                    return None, _counterexample(part, violation.point, violation), tried, []
                 if method == "branch and bound" and "needs a box" in str(reason):
                     raise ParameterError(f"over: {reason}") from None
     if method is None and tries and not is_best(part):
@@ -424,6 +436,19 @@ def _one(
         if violation is not None:
             return None, _counterexample(part, violation.point, violation), tried, []
     return None, None, tried, obstacles
+
+
+def _seen(part: Problem, point: Mapping[sp.Symbol, sp.Expr]) -> Violation | None:
+    """Return the counterexample that a failed proof ran into."""
+    names = {x.name for x in point}
+    if isinstance(part.statement, Comparison):
+        if names != set(part.ranges):
+            return None
+        found = violation_at(part, {x.name: value for x, value in point.items()})
+        return None if found is None else simplified(part, found)
+    if names | {f"{part.statement.variable}{OTHER}"} != set(part.ranges):
+        return None
+    return turning_point(part, point)
 
 
 def _outputs(of: Any) -> Outputs | None:
@@ -469,22 +494,20 @@ def _conditions(parts: Sequence[Problem], where: Any) -> tuple[str, ...]:
     return tuple(str(x) for x in given)
 
 
-def _shown(part: Problem, over: Mapping[Any, Any]) -> dict[str, str]:
-    result = {}
-    for key in over:
-        name = key if isinstance(key, str) else key.name
-        value = part.ranges.get(name, part.fixed.get(name))
-        result[name] = str(value)
-    return result
+def _shown(over: Mapping[Any, Any]) -> dict[str, str]:
+    names = {key: key if isinstance(key, str) else key.name for key in over}
+    return {names[key]: str(read_range(names[key], value)) for key, value in over.items()}
 
 
 def _counterexample(part: Problem, point: Mapping[str, Any], found: Any) -> Counterexample:
     bases = dict.fromkeys([found.left.basis, found.right.basis])
     if len(bases) > 1:
         bases.pop(EXACT, None)
+    rule = {parameter(name): value for name, value in point.items()}
+    others = {name: value.xreplace(rule) for name, value in part.determined.items()}
     return Counterexample(
         relation=f"{part.left} {part.relation} {part.right}",
-        point={name: str(value) for name, value in point.items()},
+        point={name: str(value) for name, value in {**point, **others}.items()},
         left=str(found.left),
         right=str(found.right),
         basis="; ".join(bases),
@@ -528,12 +551,12 @@ def _line(part: Problem, point: Mapping[str, Any]) -> str:
 
 
 def _fails_at(part: Problem, one: Counterexample) -> bool:
-    if set(one.point) != set(part.ranges):
+    if set(one.point) != {*part.ranges, *part.determined}:
         return False
-    point = {parameter(name): sp.Rational(value) for name, value in one.point.items()}
-    inside = all(part.ranges[x.name].contains(value) for x, value in point.items())
-    left, right = bounds_at([part.left, part.right], point)
-    return inside and fails(part.relation, left, right)
+    point = {name: exact_number(name, one.point[name]) for name in part.ranges}
+    at = {parameter(name): value for name, value in point.items()}
+    others = all(str(x.xreplace(at)) == one.point[name] for name, x in part.determined.items())
+    return others and violation_at(part, point) is not None
 
 
 def _about_targets(
@@ -544,25 +567,40 @@ def _about_targets(
         raise ParameterError("where: conditions on random targets are those of the TargetFamily")
     if method not in (None, "search"):
         raise ParameterError(f"method {method!r} proves nothing of targets: there is a search only")
-    read = target_statement(statement, [k if isinstance(k, str) else k.name for k in over])
-    ((_, family),) = over.items()
-    if not isinstance(family, TargetFamily):
-        raise ParameterError(f"over: {read.variable} must be a TargetFamily, got {family!r}")
+    spans = {key if isinstance(key, str) else key.name: value for key, value in over.items()}
+    families: dict[str, TargetFamily | Range | str] = {}
+    for name, value in spans.items():
+        one = value
+        if not isinstance(value, TargetFamily):
+            try:
+                one = read_range(name, value)
+            except ParameterError:
+                if not isinstance(value, str):
+                    raise
+                families[name] = str(read_target(value))
+                continue
+        if not isinstance(one, TargetFamily) and not (isinstance(one, Range) and one.is_bounded):
+            raise ParameterError(
+                f"over: {name} must be a TargetFamily, the text of a target, or a bounded range of "
+                f"numbers, got {value!r}"
+            )
+        families[name] = one
+    numbers = [name for name, one in families.items() if isinstance(one, Range)]
+    read = target_statement(statement, list(families), numbers)
     count = whole_number("tries", 200 if tries is None else tries, 1)
     tried, undecided, counter = examine_targets(
-        read, family, count, seed, store=store, progress=progress
+        read, families, count, seed, store=store, progress=progress
     )
     verdict = Verdict.SUPPORTED if tried else Verdict.UNDECIDED
     example = None
     if counter is not None:
         verdict = Verdict.REFUTED
         left, right = read.sides(counter)
-        example = Counterexample(
-            str(read), {read.variable: counter}, left, right, EXACT, read.line(counter)
-        )
+        example = Counterexample(str(read), counter, left, right, EXACT, read.line(counter))
+    words = {TargetFamily: LABEL, str: HELD}
     return ConjectureVerdict(
         statement=str(read), formula=read.latex(), verdict=verdict,
-        over={read.variable: f"{LABEL}{family}"}, counterexample=example, tried=tried,
-        undefined=undecided, seed=seed,
+        over={name: f"{words.get(type(one), '')}{one}" for name, one in families.items()},
+        counterexample=example, tried=tried, undefined=undecided, seed=seed,
         obstacles=("targets are infinitely many: a search proves nothing",),
     )._about(read)  # fmt: skip

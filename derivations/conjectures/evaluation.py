@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...ball_library import require_flint
-from ...errors import GiantstepError, MissingDependencyError
+from ...errors import GiantstepError, MissingDependencyError, UnsupportedExpressionError
 from ...symbolic.exact.ball_functions import BallTape
 from ...symbolic.exact.enclosures import Enclosure
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.enclosures import PRECISION, enclosure_of
+from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.printing.compiled import compiled
 from ..outputs import BEST, ModelOutput, best_value
 
@@ -38,7 +40,12 @@ class Evaluator:
     def __init__(self, exprs: Sequence[sp.Expr], symbols: Sequence[sp.Symbol]) -> None:
         self._symbols = tuple(symbols)
         self.outputs = tuple(sorted({o for x in exprs for o in x.atoms(ModelOutput)}, key=str))
-        marks = {o: sp.Dummy(f"y{i}", real=True) for i, o in enumerate(self.outputs)}
+        marks: dict[sp.Expr, sp.Symbol] = {
+            o: sp.Dummy(f"y{i}", real=True) for i, o in enumerate(self.outputs)
+        }
+        averages = {n for x in exprs for n in x.atoms(GaussianExpectation)}
+        self._averages = tuple(sorted(averages, key=str))
+        marks |= {n: sp.Dummy(f"e{i}", real=True) for i, n in enumerate(self._averages)}
         self._marks = tuple(marks.values())
         self._exprs = tuple(x.xreplace(marks) for x in exprs)
         self._all = (*self._symbols, *self._marks)
@@ -55,9 +62,24 @@ class Evaluator:
     def __call__(self, points: Array) -> Array:
         """Return the values, shape (expressions, n); NaN where there is none."""
         with np.errstate(all="ignore"):
-            results = self._function(*points.T, *self._output_values(points))
+            given = (
+                *self._output_values(points),
+                *map(partial(self._average, points), self._averages),
+            )
+            results = self._function(*points.T, *given)
         n = len(points)
         return np.array([np.broadcast_to(np.asarray(x, dtype=float), n) for x in results])
+
+    def _average(self, points: Array, node: GaussianExpectation) -> Array:
+        """Return a Gaussian average without a closed form, by quadrature at each point."""
+        result = []
+        for point in points:
+            at = {x: sp.Rational(v) for x, v in zip(self._symbols, point, strict=True)}
+            try:
+                result.append(float(node.xreplace(at).evalf(15)))
+            except (GiantstepError, ArithmeticError, TypeError):
+                result.append(np.nan)
+        return np.array(result)
 
     def _output_values(self, points: Array) -> list[Array]:
         known: dict[Any, dict[str, Array]] = {}
@@ -92,6 +114,8 @@ class Evaluator:
         shape, single = (len(self._exprs), len(self._all)), point[None]
         with np.errstate(all="ignore"):
             values = [y[0] for y in self._output_values(single)]
+            if self._averages:
+                raise UnsupportedExpressionError("averages without a closed form have no slopes")
             slopes = np.array(self._slopes(*point, *values), dtype=float).reshape(shape)
         k = len(self._symbols)
         result = slopes[:, :k]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 import re
@@ -12,11 +13,15 @@ from fractions import Fraction
 from typing import Any
 
 import sympy as sp
+from sympy.solvers.simplex import InfeasibleLPError, UnboundedLPError, lpmax
 
-from ...errors import ParameterError
+from ...errors import ExpressionError, GiantstepError, ParameterError
 from ...pages import shorten
+from ...symbolic.expressions.parser import parse_expression
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ..kernels.arguments import column
 from ..outputs import BEST, ModelOutput, Outputs, parameter, require_asked
+from .signs import Function, Point, Undecided, signs_of
 from .statements import (
     Comparison,
     Independent,
@@ -32,6 +37,7 @@ _DOMAINS = {
     "negative": (-sp.oo, sp.S.Zero), "nonpositive": (-sp.oo, sp.S.Zero),
 }  # fmt: skip
 _OPEN = {"positive": "low", "negative": "high"}
+_INTERVAL = re.compile(r"([\[(])([^,]+),([^,]+)([\])])")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?(/\d+)?")
 OTHER = "_2"
 """Behind the name of a variable: its second value, in what says how a quantity changes."""
@@ -45,6 +51,11 @@ class Range:
     high: sp.Expr
     low_open: bool = False
     high_open: bool = False
+
+    def __post_init__(self) -> None:
+        # Infinity belongs to no range, and there is one way to say so.
+        object.__setattr__(self, "low_open", self.low_open and bool(self.low.is_finite))
+        object.__setattr__(self, "high_open", self.high_open and bool(self.high.is_finite))
 
     @property
     def is_bounded(self) -> bool:
@@ -71,8 +82,8 @@ def read_range(name: str, value: Any) -> Range | sp.Expr:
     name : str
         Of the variable.
     value : pair of numbers, Interval, number or str
-        (0, 2), sp.Interval.open(0, 2), 0.1, "0:2", "0.1", "positive" or "best". Floats mean the
-        decimal numbers that they print as; an end may be infinite.
+        (0, 2), sp.Interval.open(0, 2), 0.1, "0:2", "[0, 2)", "0.1", "positive" or "best". Floats
+        mean the decimal numbers that they print as; an end may be infinite.
 
     Raises
     ------
@@ -86,9 +97,16 @@ def read_range(name: str, value: Any) -> Range | sp.Expr:
         if text in _DOMAINS:
             low, high = _DOMAINS[text]
             return Range(low, high, _OPEN.get(text) == "low", _OPEN.get(text) == "high")
+        written = _INTERVAL.fullmatch(text)
+        if written:
+            left, low, high, right = written.groups()
+            return _nonempty(
+                name,
+                Range(exact_number(name, low), exact_number(name, high), left == "(", right == ")"),
+            )
         value = tuple(text.split(":")) if ":" in text else text
         if not isinstance(value, tuple):
-            return _number(name, value)
+            return exact_number(name, value)
     if isinstance(value, sp.Interval):
         found = Range(value.start, value.end, bool(value.left_open), bool(value.right_open))
         return _nonempty(name, found)
@@ -97,8 +115,8 @@ def read_range(name: str, value: Any) -> Range | sp.Expr:
             raise ParameterError(
                 f"over: the range of {name} must be two numbers, such as (0, 2), got {value!r}"
             )
-        return _nonempty(name, Range(*(_number(name, x) for x in value)))
-    return _number(name, value)
+        return _nonempty(name, Range(*(exact_number(name, x) for x in value)))
+    return exact_number(name, value)
 
 
 def _nonempty(name: str, found: Range) -> Range:
@@ -112,8 +130,14 @@ def _nonempty(name: str, found: Range) -> Range:
     return found
 
 
-def _number(name: str, value: Any) -> sp.Expr:
-    """Return an end as an exact number; infinity is allowed."""
+def exact_number(name: str, value: Any) -> sp.Expr:
+    """Return a number or a text as an exact number; infinity is allowed.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither.
+    """
     if isinstance(value, str):
         text = value.strip()
         if text in ("inf", "+inf", "oo", "-inf", "-oo"):
@@ -123,6 +147,10 @@ def _number(name: str, value: Any) -> sp.Expr:
             if below and not int(below):
                 raise ParameterError(f"over: {name} = {text} divides by zero")
             return sp.Rational(Fraction(Decimal(top))) / (int(below) if below else 1)
+        try:
+            return parse_expression(text, [], argument=f"over: {name}")
+        except ExpressionError:
+            pass
     elif isinstance(value, bool):
         pass
     elif isinstance(value, sp.Expr) and not value.has(sp.Float):
@@ -157,6 +185,10 @@ class Problem:
         Of a monotone quantity also of the second value of its variable.
     where : tuple of Comparison
         What else is assumed of them.
+    fixed : mapping from str to Expr
+        Quantities that are held at numbers.
+    determined : mapping from str to Expr
+        Quantities that an equation among the conditions gives by the others.
     """
 
     statement: Relation
@@ -166,6 +198,7 @@ class Problem:
     ranges: Mapping[str, Range]
     where: tuple[Comparison, ...] = ()
     fixed: Mapping[str, sp.Expr] = field(default_factory=dict)
+    determined: Mapping[str, sp.Expr] = field(default_factory=dict)
 
     @property
     def margin(self) -> sp.Expr:
@@ -230,7 +263,7 @@ def problems(
                 f"{', '.join(sorted(used)) or 'none'}"
             )
     flat = [x for part in parts for x in (part.parts if isinstance(part, Together) else (part,))]
-    return read, [_problem(part, conditions, ranges, fixed) for part in flat]
+    return read, [one for part in flat for one in _problems(part, conditions, ranges, fixed)]
 
 
 def _key(key: Any) -> str:
@@ -281,18 +314,31 @@ def _check_assumptions(
                     )
 
 
-def _problem(
+def _problems(
     part: Any, where: Sequence[Comparison], ranges: Mapping[str, Range],
     fixed: Mapping[str, sp.Expr],
-) -> Problem:  # fmt: skip
+) -> list[Problem]:  # fmt: skip
+    """Return a relation over the parts that conditions leave of its ranges; mostly it is one."""
+
     def own(expr: sp.Expr) -> sp.Expr:
         return _in_variables(expr, ranges, fixed)
 
     conditions = [Comparison(own(c.left), c.relation, own(c.right)) for c in where]
     if isinstance(part, Comparison):
-        return Problem(
-            part, own(part.left), own(part.right), part.relation, ranges, tuple(conditions), fixed
-        )
+        left, right = own(part.left), own(part.right)
+        free, conditions, determined = _solved(conditions, ranges)
+        left, right = (x.xreplace(_symbols(determined)) for x in (left, right))
+        result = []
+        for shares, rest, values in _shares(free, conditions):
+            rule = _symbols(values)
+            result.append(
+                Problem(
+                    part, left.xreplace(rule), right.xreplace(rule), part.relation, shares,
+                    tuple(rest), fixed,
+                    {name: x.xreplace(rule) for name, x in determined.items()} | values,
+                )
+            )  # fmt: skip
+        return result
     assert isinstance(part, Monotone | Independent)
     name = part.variable
     if name not in ranges:
@@ -300,10 +346,15 @@ def _problem(
             f"over: {name} must have a range, such as {name}=(0, 2): the statement is about how "
             f"{part.quantity} changes with it"
         )
+    quantity = own(part.quantity)
+    found = _shares(ranges, conditions)
+    if len(found) == 1 and name not in found[0][2]:
+        # Of several parts those that are compared may be two.
+        ((ranges, conditions, values),) = found
+        fixed, quantity = {**fixed, **values}, quantity.xreplace(_symbols(values))
     # A condition on the variable is one on both of its values.
     moved = {parameter(name): parameter(name + OTHER)}
-    quantity = own(part.quantity)
-    conditions += [
+    conditions = [*conditions] + [
         Comparison(c.left.xreplace(moved), c.relation, c.right.xreplace(moved))
         for c in conditions
         if parameter(name) in c.left.free_symbols | c.right.free_symbols
@@ -312,10 +363,205 @@ def _problem(
     relation = "=="
     if isinstance(part, Monotone):
         relation = ("<" if part.increasing else ">") + ("" if part.strict else "=")
-    return Problem(
-        part, quantity, quantity.xreplace(moved), relation,
-        {**ranges, name + OTHER: ranges[name]}, tuple(conditions), fixed,
-    )  # fmt: skip
+    return [
+        Problem(
+            part, quantity, quantity.xreplace(moved), relation,
+            {**ranges, name + OTHER: ranges[name]}, tuple(conditions), fixed,
+        )
+    ]  # fmt: skip
+
+
+def _symbols(values: Mapping[str, sp.Expr]) -> dict[sp.Expr, sp.Expr]:
+    return {parameter(name): value for name, value in values.items()}
+
+
+def _solved(
+    where: Sequence[Comparison], ranges: Mapping[str, Range]
+) -> tuple[dict[str, Range], list[Comparison], dict[str, sp.Expr]]:
+    """Solve equations among the conditions for variables that they hold linearly."""
+    free, rest = dict(ranges), list[Comparison]()
+    determined: dict[str, sp.Expr] = {}
+    for one in where:
+        left, right = (x.xreplace(_symbols(determined)) for x in (one.left, one.right))
+        solved = None
+        if one.relation == "==" and not (left - right).atoms(ModelOutput):
+            gap = sp.expand(left - right)
+            for name in [*free][::-1]:
+                x = parameter(name)
+                if gap.is_polynomial(x) and sp.degree(gap, x) == 1:
+                    slope = gap.coeff(x)
+                    if slope.is_Rational and len(gap.free_symbols) > 1:
+                        solved = name, sp.expand(x - gap / slope)
+                        break
+        if solved is None:
+            rest.append(Comparison(left, one.relation, right))
+            continue
+        name, value = solved
+        rule = {parameter(name): value}
+        determined = {k: v.xreplace(rule) for k, v in determined.items()} | {name: value}
+        rest = [Comparison(c.left.xreplace(rule), c.relation, c.right.xreplace(rule)) for c in rest]
+        span = free.pop(name)
+        for end, is_open, relation in (
+            (span.low, span.low_open, ">"), (span.high, span.high_open, "<")
+        ):  # fmt: skip
+            if end.is_finite:
+                rest.append(Comparison(value, relation + ("" if is_open else "="), end))
+    return free, rest, determined
+
+
+_Share = tuple[dict[str, Range], list[Comparison], dict[str, sp.Expr]]
+
+
+def _shares(ranges: Mapping[str, Range], where: Sequence[Comparison]) -> list[_Share]:
+    """Return the parts of ranges on which the conditions on one variable hold.
+
+    Each comes with the other conditions, and with variables of which one number is left.
+
+    Raises
+    ------
+    ParameterError
+        If nothing is left.
+    """
+    rest: list[Comparison] = []
+    parts: dict[str, list[Range]] = {name: [one] for name, one in ranges.items()}
+    for condition in where:
+        used = condition.left.free_symbols | condition.right.free_symbols
+        has_outputs = condition.left.has(ModelOutput) or condition.right.has(ModelOutput)
+        found = None
+        if not used and not has_outputs:
+            _require_true(condition)
+            continue
+        if len(used) == 1 and not has_outputs:
+            (x,) = used
+            found = _where_it_holds(condition, x, parts[x.name])
+        if found is None:
+            rest.append(condition)
+        elif not found:
+            shown = " and ".join(map(str, parts[x.name]))
+            raise ParameterError(
+                f"where: no value of {x.name} in {shown} meets {condition}; with the other "
+                "conditions nothing is left that the statement could be about"
+            )
+        else:
+            parts[x.name] = found
+    _require_feasible(parts, rest)
+    result: list[_Share] = []
+    for choice in itertools.product(*parts.values()):
+        own = dict(zip(parts, choice, strict=True))
+        values = {name: one.low for name, one in own.items() if one.low == one.high}
+        rule = _symbols(values)
+        result.append((
+            {name: one for name, one in own.items() if name not in values},
+            [Comparison(c.left.xreplace(rule), c.relation, c.right.xreplace(rule)) for c in rest],
+            values,
+        ))  # fmt: skip
+    return result
+
+
+def _require_feasible(parts: Mapping[str, Sequence[Range]], where: Sequence[Comparison]) -> None:
+    """Refuse linear conditions that contradict each other: then no slack is positive."""
+    slack = sp.Dummy("slack", real=True)
+    rows = [slack <= 1]
+    for c in where:
+        gap = sp.expand(c.right - c.left if c.relation in ("<", "<=", "==") else c.left - c.right)
+        linear = all(gap.is_polynomial(x) and sp.degree(gap, x) <= 1 for x in gap.free_symbols)
+        numbers = gap.as_coefficients_dict()
+        if not linear or any(len(m.free_symbols) > 1 or m.is_Mul for m in numbers):
+            continue
+        if c.relation == "==":
+            rows += [gap >= 0, gap <= 0]
+        else:
+            rows.append(gap >= (0 if "=" in c.relation else slack))
+    if len(rows) < 3:
+        return
+    for name, several in parts.items():
+        low, high = several[0], several[-1]
+        for end, is_open, sign in ((low.low, low.low_open, 1), (high.high, high.high_open, -1)):
+            if end.is_Rational:
+                rows.append(sign * (parameter(name) - end) >= (slack if is_open else 0))
+    try:
+        most, _ = lpmax(slack, rows)
+    except InfeasibleLPError:
+        most = sp.S.Zero
+    except (UnboundedLPError, ValueError):
+        return
+    if most <= 0:
+        spans = ", ".join(f"{name} in {' and '.join(map(str, x))}" for name, x in parts.items())
+        raise ParameterError(
+            f"where: {'; '.join(map(str, where))} contradict each other for {spans}; nothing is "
+            "left that the statement could be about"
+        )
+
+
+def _require_true(condition: Comparison) -> None:
+    try:
+        sign = FormulaBalls({}).sign(condition.left - condition.right)
+    except GiantstepError:
+        return
+    if sign is not None and not _agrees(condition.relation, sign):
+        raise ParameterError(f"where: {condition} never holds")
+
+
+def _agrees(relation: str, sign: int) -> bool:
+    """Whether a relation holds where the left side minus the right one has this sign."""
+    return {
+        "==": sign == 0, "<": sign < 0, "<=": sign <= 0, ">": sign > 0, ">=": sign >= 0,
+    }[relation]  # fmt: skip
+
+
+def _where_it_holds(
+    condition: Comparison, x: sp.Symbol, ranges: Sequence[Range]
+) -> list[Range] | None:
+    """Return the parts of ranges on which a condition holds; None if they are not exact numbers."""
+    gap, relation = condition.left - condition.right, condition.relation
+    result: list[Range] = []
+    for one in ranges:
+        try:
+            pieces = signs_of(gap, x, one.low, one.high)
+            ends = [one.low] + [e for p in pieces for e in (*p.chart.points, p.high)]
+            exact = [e.exact if isinstance(e, Point) else e for e in ends]
+            signs = [sign for p in pieces for sign in p.chart.signs]
+        except (Undecided, GiantstepError, sp.PolynomialError, NotImplementedError):
+            return None
+        if any(e is None for e in exact):
+            return None
+        try:
+            at = [_sign_at(gap, x, e) for e in exact]
+        except (Undecided, GiantstepError):
+            return None
+        last = len(exact) - 1
+        at_end = [
+            sign is not None and _agrees(relation, sign)
+            and not (i == 0 and one.low_open) and not (i == last and one.high_open)
+            for i, sign in enumerate(at)
+        ]  # fmt: skip
+        current: tuple[sp.Expr, bool] | None = None
+        for i, sign in enumerate(signs):
+            if at_end[i] and current is None:
+                current = exact[i], False
+            if _agrees(relation, sign):
+                current = current or (exact[i], True)
+                if not at_end[i + 1]:
+                    result.append(Range(current[0], exact[i + 1], current[1], True))
+                    current = None
+            elif current is not None:
+                result.append(Range(current[0], exact[i], current[1], False))
+                current = None
+        if current is not None:
+            result.append(Range(current[0], exact[-1], current[1], False))
+        elif at_end[-1] and not _agrees(relation, signs[-1]):
+            result.append(Range(exact[-1], exact[-1]))
+    return result
+
+
+def _sign_at(expr: sp.Expr, x: sp.Symbol, value: sp.Expr) -> int | None:
+    """Return the sign of a function at an exact number; None if it has no value there."""
+    if not value.is_finite:
+        return None
+    there = expr.xreplace({x: value})
+    if there.has(sp.nan, sp.zoo, sp.oo, -sp.oo) or there.is_extended_real is False:
+        return None
+    return Function(expr, x).sign(value)
 
 
 def _in_variables(

@@ -7,6 +7,7 @@ drawn, too. A margin that is not proven to have the wrong sign at a rational poi
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,9 +21,11 @@ from scipy.optimize import minimize
 
 from ...errors import GiantstepError
 from ...numeric.networks.run import progress_bar
-from ..outputs import BEST, parameter
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ..outputs import BEST, ModelOutput, parameter
 from .evaluation import Bounds, Evaluator, bounds_at
-from .problem import Problem, Range
+from .problem import OTHER, Problem, Range
+from .statements import InVariable
 from .store import PieceStore
 
 Array = NDArray[np.float64]
@@ -32,7 +35,11 @@ _DECADES = 30.0
 # Rounding: a margin below this share of both sides is none.
 _ROUNDING = 1e-9
 _DENOMINATORS = (1, 2, 4, 5, 8, 10, 20, 25, 50, 100, 200, 500, 1000, 10**4, 10**6, 10**8)
+_SIMPLE = tuple(
+    map(sp.Rational, ("0", "1", "-1", "2", "-2", "1/2", "-1/2", "3", "-3", "10", "-10"))
+)
 _CANDIDATES = 8
+_SHRINKING = 40
 
 
 @dataclass(frozen=True)
@@ -60,9 +67,9 @@ class Tried:
 
 @dataclass(frozen=True)
 class Violation:
-    """A rational point at which a relation is proven not to hold."""
+    """An exact point at which a relation is proven not to hold."""
 
-    point: Mapping[str, sp.Rational]
+    point: Mapping[str, sp.Expr]
     left: Bounds
     right: Bounds
 
@@ -96,9 +103,9 @@ def search(
     look = _Look(problem)
     keeper = None if store is None else PieceStore(store, {**key, "seed": seed}, "block")
     blocks = [(k, min(_BLOCK, tries - k * _BLOCK)) for k in range(-(-tries // _BLOCK))]
-    best: list[tuple[float, list[float]]] = []
-    count = undefined = 0
-    done = 0
+    best: list[Entry] = []
+    count = undefined = done = 0
+    violation: Violation | None = None
     try:
         with progress_bar(progress, tries, "point") as bar:
             for k, size in blocks:
@@ -115,32 +122,34 @@ def search(
                 best = sorted([*best, *found[2]])[:_CANDIDATES]
                 done += size
                 bar.update(size)
-                if best and best[0][0] < -_ROUNDING:
+                best, violation = look.confirmed(best)
+                if violation is not None:
                     break
     except KeyboardInterrupt:
         kept = "the same call resumes there" if store is not None else "without a store, none kept"
         raise KeyboardInterrupt(f"after {done} of {tries} points; {kept}") from None
     descents = 0
-    if descend and best and not best[0][0] < -_ROUNDING:
+    if descend and violation is None:
         for start in best[:_DESCENTS]:
             lower = look.descend(np.array(start[1]))
             descents += 1
             if lower is not None:
-                best = sorted([lower, *best])[:_CANDIDATES]
-                if lower[0] < -_ROUNDING:
+                best, violation = look.confirmed(sorted([lower, *best])[:_CANDIDATES])
+                if violation is not None:
                     break
-    violation = None
-    for _, point in best:
-        violation = look.violation(np.array(point))
-        if violation is not None:
-            break
+    if violation is None:
+        for _, point in best:
+            violation = look.violation(np.array(point))
+            if violation is not None:
+                break
     worst, where = best[0] if best else (float("nan"), [])
     names = [x.name for x in problem.symbols]
     tried = Tried(count, undefined, descents, worst, dict(zip(names, where, strict=False)))
     return tried, violation
 
 
-Block = tuple[int, int, list[tuple[float, list[float]]]]
+Entry = tuple[float, list[float]]
+Block = tuple[int, int, list[Entry]]
 
 
 def _read_block(content: Mapping[str, Any]) -> Block:
@@ -272,6 +281,38 @@ class _Look:
         value = self.margins(lowest[None])[0]
         return (float(value), lowest.tolist()) if np.isfinite(value) else None
 
+    def confirmed(self, best: list[Entry]) -> tuple[list[Entry], Violation | None]:
+        """Look exactly at margins that are negative in floats, where rounding may be all of them.
+
+        Returns the margins in order, and a violation if there is one.
+        """
+        result = list(best)
+        while result and result[0][0] < -_ROUNDING:
+            point = result.pop(0)[1]
+            violation = self.violation(np.array(point))
+            if violation is not None:
+                return [(self.margins(np.array([point]))[0], point), *result], violation
+            exact = self._exact_margin(point)
+            if exact is None:
+                return [(self.margins(np.array([point]))[0], point), *result], None
+            result = sorted([*result, (exact, point)])
+        return result, None
+
+    def _exact_margin(self, point: list[float]) -> float | None:
+        """Return the margin by proven bounds, if the relation is proven to hold."""
+        rational = self._rational(np.array(point), _DENOMINATORS[-1])
+        if rational is None or self._problem.outputs:
+            return None
+        at = {parameter(name): value for name, value in rational.items()}
+        try:
+            left, right = bounds_at([self._problem.left, self._problem.right], at)
+        except (GiantstepError, ArithmeticError):
+            return None
+        if not holds(self._problem.relation, left, right, self._problem.margin.xreplace(at)):
+            return None
+        gap = abs(float((left.lower + left.upper - right.lower - right.upper) / 2))
+        return gap / max(abs(float(left.upper)) + abs(float(right.upper)), 1e-300)
+
     # ------------------------------------------------------------------ exact points
 
     def violation(self, point: Array) -> Violation | None:
@@ -283,15 +324,9 @@ class _Look:
         for candidate in (simple, self._rational(point, _DENOMINATORS[-1])):
             if candidate is None:
                 continue
-            try:
-                left, right = bounds_at(
-                    [self._problem.left, self._problem.right],
-                    {parameter(name): value for name, value in candidate.items()},
-                )
-            except (GiantstepError, ArithmeticError):
-                continue
-            if fails(self._problem.relation, left, right):
-                return Violation(candidate, left, right)
+            found = violation_at(self._problem, candidate)
+            if found is not None:
+                return found
         return None
 
     def _simplified(self, point: Array, margin: float) -> dict[str, sp.Rational] | None:
@@ -301,16 +336,15 @@ class _Look:
             return None
         names = list(current)
         for name in names:
-            exact = current[name]
-            for most in _DENOMINATORS:
-                for value in self._nearby(float(exact), most):
-                    changed = {**current, name: value}
-                    if self._fails_clearly(changed, margin):
-                        break
-                else:
-                    continue
-                current = changed
-                break
+            exact = float(current[name])
+            options = itertools.chain(
+                _SIMPLE, *(self._nearby(exact, most) for most in _DENOMINATORS)
+            )  # fmt: skip
+            for value in options:
+                changed = {**current, name: value}
+                if self._fails_clearly(changed, margin):
+                    current = changed
+                    break
         return current
 
     def _nearby(self, number: float, most: int) -> list[sp.Rational]:
@@ -345,6 +379,78 @@ class _Look:
                 return None
             result[x.name] = number
         return result
+
+
+def violation_at(problem: Problem, point: Mapping[str, sp.Expr]) -> Violation | None:
+    """Return both sides at an exact point of the ranges if the relation is proven to fail there."""
+    if not all(one.contains(point[name]) for name, one in problem.ranges.items()):
+        return None
+    at = {parameter(name): value for name, value in point.items()}
+    sides = [x for c in problem.where for x in (c.left, c.right)]
+    try:
+        left, right, *others = bounds_at([problem.left, problem.right, *sides], at)
+        for c, a, b in zip(problem.where, others[::2], others[1::2], strict=True):
+            if not holds(c.relation, a, b, (c.left - c.right).xreplace(at)):
+                return None
+    except (GiantstepError, ArithmeticError, ValueError, TypeError):
+        return None
+    if fails(problem.relation, left, right):
+        return Violation(point, left, right)
+    if problem.strict and _are_equal((problem.left - problem.right).xreplace(at)):
+        return Violation(point, left, right)
+    return None
+
+
+def simplified(problem: Problem, found: Violation) -> Violation:
+    """Return a violation at a simpler point, one coordinate after the other, if there is one."""
+    for name, value in found.point.items():
+        near = Fraction(int(value.p), int(value.q)) if value.is_Rational else None
+        options = [*_SIMPLE]
+        if near is not None:
+            options += [sp.Rational(near.limit_denominator(most)) for most in _DENOMINATORS[:13]]
+        for option in options:
+            if option == value:
+                break
+            simpler = violation_at(problem, {**found.point, name: option})
+            if simpler is not None:
+                found = simpler
+                break
+    return found
+
+
+def turning_point(problem: Problem, point: Mapping[sp.Symbol, sp.Expr]) -> Violation | None:
+    """Return two points between which a quantity turns back, near one where its slope does."""
+    assert isinstance(problem.statement, InVariable)
+    name = problem.statement.variable
+    second = name + OTHER
+    for k in range(_SHRINKING):
+        for sign in (1, -1):
+            start = {x.name: value for x, value in point.items()}
+            other = start[name] + sign * sp.Rational(1, 2**k)
+            low, high = sorted((start[name], other))
+            found = violation_at(problem, {**start, name: low, second: high})
+            if found is not None:
+                return found
+    return None
+
+
+def holds(relation: str, left: Bounds, right: Bounds, gap: sp.Expr) -> bool:
+    """Tell whether a relation is right for all numbers within two bounds, or for equal sides."""
+    opposite = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+    if relation in opposite and fails(opposite[relation], left, right):
+        return True
+    return "=" in relation and (
+        left.lower == left.upper == right.lower == right.upper or _are_equal(gap)
+    )
+
+
+def _are_equal(gap: sp.Expr) -> bool:
+    if gap.free_symbols or gap.atoms(ModelOutput):
+        return False
+    try:
+        return is_exactly_zero(gap, "the difference")
+    except GiantstepError:
+        return False
 
 
 def fails(relation: str, left: Bounds, right: Bounds) -> bool:

@@ -18,6 +18,7 @@ import sympy as sp
 from ...errors import ExpressionError, ParameterError
 from ...pages import shorten
 from ...symbolic.expressions.parser import MAX_LENGTH, parse_expression
+from ...symbolic.gaussian.expectation import expect
 from ..formulas import latex
 from ..outputs import ModelOutput, Outputs, bound, parameter
 
@@ -31,6 +32,7 @@ _OF_SYMPY = {
     sp.StrictGreaterThan: ">",
     sp.GreaterThan: ">=",
 }
+_AVERAGE = "E_"
 _OF_PYTHON = {ast.Eq: "==", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
@@ -341,7 +343,15 @@ class _Reader:
         known: dict[str, sp.Expr] = {}
 
         class Marked(ast.NodeTransformer):
-            """Puts names for outputs, which the reader of expressions takes as variables."""
+            """Puts names for outputs and averages, which the reader takes as variables."""
+
+            def visit_Subscript(inner, node: ast.Subscript) -> ast.AST:
+                head = node.value.id if isinstance(node.value, ast.Name) else ""
+                if not head.startswith(_AVERAGE) or not isinstance(node.slice, ast.expr):
+                    return inner.generic_visit(node)
+                label = f"average{len(known)}"
+                known[label] = self._average(head.removeprefix(_AVERAGE), node.slice)
+                return ast.Name(label, ast.Load())
 
             def visit_Call(inner, call: ast.Call) -> ast.AST:
                 if isinstance(call.func, ast.Name) and call.func.id in self._outputs:
@@ -365,6 +375,19 @@ class _Reader:
         except ExpressionError as error:
             raise ExpressionError(f"{error}{self._known()}{_unbound(str(error))}") from None
         return expr.xreplace({marks[label]: value for label, value in known.items()})
+
+    def _average(self, name: str, inside: ast.expr) -> sp.Expr:
+        """Read E_z[...], the average over a standard normal variable z."""
+        if not name or name in self._symbols or name in self._outputs:
+            raise self._refusal(
+                f"the variable of an average E_{name}[...] needs a name of its own, as in E_z[z**2]"
+            )
+        variable = sp.Symbol(name, real=True)
+        outer, self._symbols = self._symbols, {**self._symbols, name: variable}
+        try:
+            return expect(self._expression(inside), variable)
+        finally:
+            self._symbols = outer
 
     def _bindings(self, call: ast.Call) -> dict[str, sp.Expr]:
         if call.args or any(one.arg is None for one in call.keywords):

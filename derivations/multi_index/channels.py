@@ -371,6 +371,18 @@ def _finitely_many(f: sp.Expr, variables: Sequence[sp.Symbol]) -> dict[sp.Expr, 
             high = sp.S.One if piece.high == sp.oo else sp.Heaviside(piece.high - z)
             found[piece.expr] = found.get(piece.expr, sp.S.Zero) + low * high
         return found
+    return labels_by_signs(f, variables)
+
+
+def labels_by_signs(f: sp.Expr, variables: Sequence[sp.Symbol]) -> dict[sp.Expr, sp.Expr] | None:
+    """Return indicators of the labels of a function of signs, else None.
+
+    Examples
+    --------
+    >>> x1, a = sp.symbols("x1 a", real=True)
+    >>> labels_by_signs(sp.sign(x1 - a), [x1])
+    {1: sign(-a + x1)/2 + 1/2, -1: 1/2 - sign(-a + x1)/2}
+    """
     f = f.replace(sp.Heaviside, lambda u, *_: (1 + sp.sign(u)) / 2)
     # Signs of products are products of signs.
     f = f.replace(

@@ -1,4 +1,6 @@
-r"""The risk of one gradient step as rational functions of positive symbols, for proofs by signs.
+r"""The risk of one gradient step in forms for proofs: by signs, and over boxes of parameters.
+
+As rational functions of positive symbols, for proofs by signs.
 
 Positive symbols y, e, a and ν give all parameters: with :math:`y = \beta b G` the resolvent is
 rational, and what has to be positive is a sum of what remains,
@@ -11,14 +13,17 @@ For every ν the penalty λ is positive with q = a/α; y runs over all positive 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from ...symbolic.exact.enclosures import Enclosure
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, SignalResponse
-from ..outputs import ClosedForms
-from .risk import Readout
+from ..outputs import ClosedForms, ExplicitOutputs, parameter
+from .risk import Readout, companion, covariance, in_symbols, nu, resolvent, ridge_readout
 from .symbols import (
+    IDENTIFIERS,
     alpha,
     alpha0,
     beta,
@@ -53,6 +58,7 @@ _MEANINGS = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=16)
 def closed_forms(model: OneGradientStep) -> ClosedForms | None:
     """Return outputs at positive penalties, in symbols with signs; None for no linear part."""
     student, teacher = model.student_moments, model.teacher_moments
@@ -124,3 +130,48 @@ def closed_forms(model: OneGradientStep) -> ClosedForms | None:
                    _signal: _signal, **({_rest: _rest} if rest else {})},
         meanings=_MEANINGS,
     )  # fmt: skip
+
+
+def explicit_outputs(model: OneGradientStep) -> ExplicitOutputs | None:
+    """Return outputs at positive penalties in the effective ridge; None for no linear student.
+
+    Of the terms of its equation, β (1/N) tr Σ(Σ+ν)^{-1} + βλ/ν = α, each falls with ν.
+    """
+    own, label = model.student_moments, model.teacher_moments
+    if not own.linear:
+        return None
+    named = {symbol: parameter(name) for symbol, name in IDENTIFIERS.items()}
+    named[step_size] = model.loss_factor * parameter("step_size")
+    if model.alpha0 is None:
+        named[alpha0] = parameter("alpha")
+    elif model.alpha0 == float("inf"):
+        named[alpha0] = sp.oo
+    at = covariance(nu)
+    explicit = {
+        "degrees": beta * at.degrees_of_freedom + beta * ridge / nu - alpha,
+        **ridge_readout().outputs(),
+    }
+    explicit = {k: x.subs(named) for k, x in in_symbols(explicit, at).items()}
+    assignments = {
+        resolvent: at.resolvent.rewrite(sp.Piecewise),
+        companion: 1 / (1 + beta * linear**2 * resolvent),
+    }
+    moments = {
+        linear: (own, "linear"),
+        residual: (own, "residual"),
+        teacher_linear: (label, "linear"),
+        teacher_residual: (label, "residual"),
+    }
+
+    def numbers(digits: int) -> dict[sp.Symbol, Enclosure]:
+        known = {x: found.certified(digits)[part] for x, (found, part) in moments.items()}
+        return {parameter(IDENTIFIERS[x]): value for x, value in known.items()}
+
+    equation = explicit.pop("degrees")
+    return ExplicitOutputs(
+        outputs={**explicit, "effective_ridge": nu},
+        unknown=nu,
+        equation=equation,
+        assignments={x: value.subs(named) for x, value in assignments.items()},
+        numbers=numbers,
+    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import json
 from typing import TYPE_CHECKING, Any
 
-from .atomic_files import write_atomically
+from .cli_files import add_output, checked_out, deliver
 from .cli_options import whole
 from .errors import ParameterError
 
@@ -20,22 +20,27 @@ STATEMENT is
     (never turns back; with strict=True never stands still)
   positive(Q), nonnegative(Q), independent(Q, x), equal(Q, R), and several with "and".
 Q is an expression, as elsewhere, in the quantities of --over and in outputs of the --model, whose
-parameters may be given: "risk_trained(step_size=2) <= risk_trained(step_size=1)".
+parameters may be given: "risk_trained(step_size=2) <= risk_trained(step_size=1)"; E_z[...] is
+the average over a standard normal variable z.
 
 --over NAME=LOW:HIGH    a range, ends included; they may be inf
 --over NAME=VALUE       held at a number; a penalty may be "best", that with the smallest error
 --over NAME=positive    or real, nonnegative
+                        "[0, 2)" leaves an end out
 --over f=targets        random targets: --dimension, --degree, --terms. The statement then compares
                         leaps(f).coordinate, .isotropic, .generative and .leap_index,
                         staircase(f).steps, .dimension and .saturates, dimension(f), degree(f).
+                        Several are drawn apart; f + 2*g and f*g are targets, too.
+--over f="x1*x2"        a target that is held
 
 --model KIND with --set NAME=VALUE says whose outputs the statement names:
   one-step    OneGradientStep: risk_initial, risk_trained, improvement, bias_trained, ...
   srf         SpikedRandomFeatures: test_error, training_error, m, q1, ...
 
 verdicts:
-  proved      by algebra, positive terms, Sturm's theorem, or intervals on a halved box; the
-              certificate is computed again before it is printed
+  proved      by algebra, positive terms, Sturm's theorem, signs of derivatives, intervals on a
+              halved box, or fewer variables; the certificate is computed again before it is
+              printed
   refuted     at an exact point, both sides proven apart; with the line of Python that shows it
   supported   by a search, which is no proof
   undecided   and what stood in the way
@@ -89,13 +94,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("search")
     group.add_argument(
         "--method",
-        choices=("identity", "positive terms", "sturm", "branch and bound", "search"),
+        choices=(
+            "identity",
+            "positive terms",
+            "sturm",
+            "derivatives",
+            "branch and bound",
+            "elimination",
+            "search",
+        ),
         help="nothing but this [all]",
     )
     group.add_argument("--tries", type=whole("--tries", 0, 500), metavar="N", help="points")
     group.add_argument("--seed", type=whole("--seed", 0, 0), default=0, metavar="N", help="[0]")
     group.add_argument("--store", metavar="FOLDER", help="finished blocks, to resume")
-    group.add_argument("--out", metavar="FILE", help="write the verdict as JSON, too")
+    add_output(group, figure=False, data=False)
     group.add_argument("--latex", action="store_true", help="print LaTeX, too")
 
 
@@ -105,6 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from .derivations.conjectures.conjecture import Verdict, conjecture
 
+    out = checked_out(arguments, "verdict", figure=False, data=False)
     over: dict[str, Any] = dict(_pair("--over", text, "x=0:2") for text in arguments.over)
     given = {
         name: getattr(arguments, name)
@@ -124,11 +138,11 @@ def run(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     if result.proved and not result.check():
         raise ParameterError("the certificate of the proof does not hold; please report this")
-    if arguments.out is not None:
-        write_atomically(Path(arguments.out).expanduser(), f"{result.to_json()}\n")
-    print(result)
-    if arguments.latex:
-        print(f"\n{result.latex()}")
+    text = f"{result}\n\n{result.latex()}" if arguments.latex else str(result)
+    deliver(
+        arguments, out, result, text=text, title=arguments.statement,
+        document=json.loads(result.to_json()),
+    )  # fmt: skip
     return {Verdict.REFUTED: 1, Verdict.UNDECIDED: 3}.get(result.verdict, 0)
 
 

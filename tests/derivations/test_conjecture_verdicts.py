@@ -83,7 +83,7 @@ def test_closed_forms_are_the_outputs_of_the_kernel():
         ("x**2 + y**2 >= 2*x*y", {"x": (-1, 1), "y": (-2, 3)}, "positive terms"),
         ("x**4 - 3*x**2 + 3 > 0", {"x": "real"}, "sturm"),
         ("increasing(x**3, x, strict=True)", {"x": (-1, 1)}, "sturm"),
-        ("exp(x) >= 1 + x", {"x": (-1, 1)}, "branch and bound"),
+        ("exp(x) >= 1 + x", {"x": "real"}, "derivatives"),
         ("tanh(x) + y**2 < 3", {"x": (0, 2), "y": (0, 1)}, "branch and bound"),
         ("increasing(erf(x), x)", {"x": (-1, 2)}, "positive terms"),
         ("decreasing(sin(x) - x, x)", {"x": (-1, 2)}, "branch and bound"),
@@ -238,8 +238,10 @@ def test_bad_input_about_models_and_targets():
         gs.conjecture("improvement > 0", {"alpha": (-1, 2), "ridge": 1}, of=STEP)
     with pytest.raises(ParameterError, match="needs a box"):
         gs.conjecture("exp(x) > 1 + x", {"x": (1, math.inf)}, method="branch and bound")
-    with pytest.raises(ParameterError, match="one quantity"):
+    with pytest.raises(ParameterError, match="x does not occur in the statement"):
         gs.conjecture("leap_index(f) > 0", {"f": SMALL, "x": (0, 1)})
+    with pytest.raises(ParameterError, match="a must be a TargetFamily, the text of a target, or"):
+        gs.conjecture("leap_index(f) > a", {"f": SMALL, "a": "positive"})
     with pytest.raises(ExpressionError, match="is none of"):
         gs.conjecture("open(f) > 0", {"f": SMALL})
     with pytest.raises(ParameterError, match="function is for random targets"):
@@ -252,9 +254,19 @@ def test_bad_input_about_models_and_targets():
         STEP.outputs["nothing"]
 
 
-def test_nothing_is_drawn_where_conditions_exclude_all():
-    found = gs.conjecture("sin(x) < x", {"x": (1, 2)}, ["x > 3"], method="search", progress=False)
-    assert found.verdict.value == "undecided" and "no point" in found.obstacles[-1]
+@pytest.mark.parametrize(
+    ("over", "where", "words"),
+    [
+        ({"x": (1, 2)}, ["x > 3"], "no value of x"),
+        ({"x": (0, 1), "y": (0, 1)}, ["x < y", "y < x"], "contradict each other"),
+        ({"x": (0, 1), "y": (0, 1)}, ["x + y == 3"], "nothing"),
+        ({"x": (0, 1), "y": (0, 1)}, ["x**2 + y**2 > 3"], "no point of the ranges"),
+    ],
+)
+def test_conditions_that_exclude_all_are_refused(over, where, words):
+    pytest.importorskip("flint")
+    with pytest.raises(ParameterError, match=words):
+        gs.conjecture("sin(x) < x", over, where, progress=False)
 
 
 def test_the_command_line(capsys, tmp_path):
