@@ -293,14 +293,15 @@ class MatrixFixedPoints:
         one = np.eye(len(starts[0]))
         level = self._iterated(self.informed * one)
         assert level is not None
-        found: list[tuple[Array, Array]] = []
+        settled: list[tuple[Array, Array]] = []
+        found: list[Array] = []
         for start in starts:
-            known = [near for _, near in found]
-            near, slopes = self._settled(self._map(level, alpha, one), start, alpha, known)
-            same = [x for x, other in found if np.abs(other - near).max() < _SAME]
+            near, slopes = self._settled(self._map(level, alpha, one), start, alpha, settled)
+            same = [x for x, (y, _) in zip(found, settled, strict=True) if _is_same(near, y)]
             used = self._map(self.level(near), alpha, one)
-            found.append((same[0] if same else self._refined(used, near, slopes, alpha), near))
-        return [matrix for matrix, _ in found]
+            found.append(same[0] if same else self._refined(used, near, slopes, alpha))
+            settled.append((near, slopes))
+        return found
 
     @cached_property
     def informed(self) -> float:
@@ -427,11 +428,11 @@ class MatrixFixedPoints:
 
     def _settled(
         self, iteration: Callable[[Array], Array], start: Array, alpha: float,
-        known: Sequence[Array] = (),
+        known: Sequence[tuple[Array, Array]] = (),
     ) -> tuple[Array, Array]:  # fmt: skip
         """Return the fixed point that is reached, and the slopes of the iteration there.
 
-        Those of known ones, which are stable, are not needed again.
+        Next to a known one its slopes are taken.
         """
         matrix, last, ratio = start, math.inf, math.inf
         for _ in range(_MOST_ITERATIONS):
@@ -442,10 +443,12 @@ class MatrixFixedPoints:
             # What is left of a geometric series has to be small for Newton to stay on its branch.
             steady = ratio < 1 and abs(ratio - before) < _STEADY
             if change < _SETTLED or (steady and change / (1 - ratio) < _REMAINING):
+                for stable, around in known:
+                    if np.abs(matrix - stable).max() < _REMAINING:
+                        found = _by_newton(iteration, matrix, around)
+                        if found is not None and _is_same(found, stable):
+                            return stable, around
                 found = _by_newton(iteration, matrix, _slopes(iteration, matrix))
-                for stable in known:
-                    if found is not None and np.abs(found - stable).max() < _SAME:
-                        return stable, np.zeros((0, 0))
                 slopes = None if found is None else _slopes(iteration, found)
                 if slopes is not None and np.abs(np.linalg.eigvals(slopes)).max() < 1:
                     assert found is not None
@@ -467,6 +470,10 @@ class MatrixFixedPoints:
             f"state evolution of {self.channel.name!r} has not settled at alpha = {alpha:g}, which "
             "is near a threshold; use another one"
         )
+
+
+def _is_same(first: Array, second: Array) -> bool:
+    return bool(np.abs(first - second).max() < _SAME)
 
 
 def _entries(matrix: Array) -> Array:

@@ -499,7 +499,8 @@ class MultiIndex(SavedModel, HasCurves):
         errors = [self.function_error(x) for x in ((bayes,) if bayes is amp else (bayes, amp))]
         return OptimalEstimation(
             alpha=alpha, overlap=least[0], amp_overlap=least[1],
-            error=errors[0], amp_error=errors[-1], classification_error=nan, amp_classification_error=nan,
+            error=errors[0], amp_error=errors[-1],
+            classification_error=nan, amp_classification_error=nan,
             first_iterate=strongest / (1 + strongest),
             free_entropy=points.free_entropy(bayes, alpha), fixed_points=(),
             overlaps=tuple(bayes.ravel().tolist()), amp_overlaps=tuple(amp.ravel().tolist()),

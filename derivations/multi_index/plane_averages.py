@@ -264,7 +264,9 @@ class PlaneAverages:
                 for k in range(len(counts))
             )
             sheets = 0
-        return float(_EVALUATION * (evaluated + labels * every) + products + 4 * sheets * every * labels)
+        return float(
+            _EVALUATION * (evaluated + labels * every) + products + 4 * sheets * every * labels
+        )
 
     def _between_planes(
         self, means: Sequence[Array], variances: Array, rotation: Array, orders: Sequence[Order]
