@@ -318,9 +318,9 @@ class MatrixFixedPoints:
                 return overlap
         work, most = self.levels[COARSE].work(overlap * one), _ITERATED[len(one)]
         raise UnsupportedExpressionError(
-            f"the law {self.channel.name!r} is too sharp for {len(one)} directions: an average over "
-            f"labels at overlap {overlap:g} takes {work:.1g} multiplications, {most:.0g} are "
-            "supported; give a larger noise_variance, or a target of fewer directions"
+            f"the law {self.channel.name!r} is too sharp for {len(one)} directions: an average at "
+            f"overlap {overlap:g} takes {work:.1g} multiplications, {most:.0g} are supported; "
+            "give a larger noise_variance, or a target of fewer directions"
         )
 
     def _iterated(self, overlap: Array) -> int | None:
