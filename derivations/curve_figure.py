@@ -259,7 +259,7 @@ def draw_lines_beside(axes: Any, over: Sequence[float], lines: Mapping[str, Any]
             axes.plot(
                 over, values, color=colour, linestyle=style, linewidth=1.3, zorder=2, label=name
             )
-        draw_legend(axes)
+        draw_legend(axes, below=True)
 
 
 def _finish(axes: Any, data: xr.Dataset, over: str, names: Sequence[str]) -> None:

@@ -375,14 +375,16 @@ def set_heading(
     draw_legend(axes)
 
 
-def draw_legend(axes: Any) -> None:
-    """Draw the legend anew, on a pale ground."""
+def draw_legend(axes: Any, *, below: bool = False) -> None:
+    """Draw the legend anew, on a pale ground; below the axes where lines leave no room inside."""
     handles, labels = axes.get_legend_handles_labels()
     # Containers of error bars come last by themselves; the horizontal line belongs there.
     order = sorted(range(len(labels)), key=lambda i: labels[i] == BEST_LINEAR)
     axes.legend(
         [handles[i] for i in order], [labels[i] for i in order],
-        frameon=True, framealpha=0.9, edgecolor="none", loc="best",
+        frameon=True, framealpha=0.9, edgecolor="none",
+        **({"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 2} if below else
+           {"loc": "best"}),
     )  # fmt: skip
 
 

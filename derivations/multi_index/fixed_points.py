@@ -4,7 +4,7 @@ For one index no equation is solved to draw the diagram: for each overlap the sa
 explicit. AMP ends at the first overlap, coming from 0, at which the curve reaches α; Bayes at the
 stationary point of the largest free entropy. Spinodals are stationary points of the curve. Overlap
 matrices are iterated on a rough level of quadrature, and found by Newton's method on the finer one,
-with the slopes of the rough one.
+with the slopes of the rough one; on which levels, the counted work of an average decides.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from ...errors import ConvergenceError
+from ...errors import ConvergenceError, UnsupportedExpressionError
 from ...symbolic.printing.compiled import compiled
 from . import physics
 from .channels import Channel
 from .line_averages import PANELS, LineAverages
-from .plane_averages import LEVELS, Informed, PlaneAverages
+from .plane_averages import COARSE, FINER, LEVELS, ROUGH, USED, Informed, PlaneAverages
 
 Array = NDArray[np.float64]
 
@@ -38,10 +38,16 @@ _MOST_ITERATIONS = 3000
 _TOLERANCE, _SETTLED = 1e-12, 1e-7
 # When Newton's method takes over: what remains, and how steady the rate has to be.
 _REMAINING, _STEADY = 0.03, 0.02
+_CERTAIN = 1 - 1e-12
 _DIFFERENCE, _NEWTON, _SAME, _RESOLVED_MATRIX = 1e-4, 12, 1e-6, 1e-7
 _LOOKED_AT = (0.02, 0.2, 0.4, 0.6, 0.75, 0.85, 0.93, 0.98)
 _SMALL = 1e-3
 _LEAST_ALPHA, _LARGEST_ALPHA = 0.05, 60.0
+# Multiplications of an average that is iterated, some fifty times, and of one that is used, a few
+# times. Sums over three directions run longer for each entry.
+_ITERATED, _USED = {2: 2e10, 3: 5e9}, {2: 4e11, 3: 1e10}
+# The closer to 1, the sharper labels are seen: grids of means grow as (1 − q)^(-K/2).
+_INFORMED = (0.98, 0.95, 0.9, 0.8)
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,10 @@ class FixedPoints:
     def _levels(self) -> tuple[LineAverages, LineAverages]:
         """The averages that are used, and finer ones that tell their error."""
         levels = [LineAverages(self.channel, k) for k in range(1, len(PANELS))]
+        # At overlap 0 the whole law is averaged at once, where labels show anything there.
+        compared = (0.0,) * self.starts + (0.3, 0.6, 0.83, 0.95)
         for coarse, fine in pairwise(levels):
-            changes = [abs(coarse.at(q)[0] / fine.at(q)[0] - 1) for q in (0.3, 0.6, 0.83, 0.95)]
+            changes = [abs(coarse.at(q)[0] / fine.at(q)[0] - 1) for q in compared]
             if max(changes) < _RESOLVED:
                 return coarse, fine
         return levels[-1], levels[-2]
@@ -261,7 +269,7 @@ class MatrixFixedPoints:
     Attributes
     ----------
     levels : tuple of PlaneAverages
-        Rough, used, and finer averages.
+        Rough, used, finer, and coarse averages.
 
     Raises
     ------
@@ -282,13 +290,53 @@ class MatrixFixedPoints:
         ConvergenceError
             If it has not settled.
         """
-        rough, used = (self._map(k, alpha, np.eye(len(starts[0]))) for k in range(2))
-        found: list[tuple[Array, Array]] = []
+        one = np.eye(len(starts[0]))
+        level = self._iterated(self.informed * one)
+        assert level is not None
+        settled: list[tuple[Array, Array]] = []
+        found: list[Array] = []
         for start in starts:
-            near, slopes = self._settled(rough, start, alpha)
-            same = [x for x, other in found if np.abs(other - near).max() < _SAME]
-            found.append((same[0] if same else self._refined(used, near, slopes, alpha), near))
-        return [matrix for matrix, _ in found]
+            near, slopes = self._settled(self._map(level, alpha, one), start, alpha, settled)
+            same = [x for x, (y, _) in zip(found, settled, strict=True) if _is_same(near, y)]
+            used = self._map(self.level(near), alpha, one)
+            found.append(same[0] if same else self._refined(used, near, slopes, alpha))
+            settled.append((near, slopes))
+        return found
+
+    @cached_property
+    def informed(self) -> float:
+        """Overlap from which the solution with information is looked for.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            If averages over these labels take too much work.
+        """
+        one = np.eye(self.channel.directions)
+        for overlap in _INFORMED:
+            if self._iterated(overlap * one) is not None:
+                return overlap
+        work, most = self.levels[COARSE].work(overlap * one), _ITERATED[len(one)]
+        raise UnsupportedExpressionError(
+            f"the law {self.channel.name!r} is too sharp for {len(one)} directions: an average at "
+            f"overlap {overlap:g} takes {work:.1g} multiplications, {most:.0g} are supported; "
+            "give a larger noise_variance, or a target of fewer directions"
+        )
+
+    def _iterated(self, overlap: Array) -> int | None:
+        """Return the level on which state evolution is iterated; None if none is affordable."""
+        most = _ITERATED[len(overlap)]
+        return next((k for k in (ROUGH, COARSE) if self.levels[k].work(overlap) <= most), None)
+
+    def level(self, overlap: Array) -> int:
+        """Return the level of the averages that are used at an overlap matrix."""
+        if np.linalg.eigvalsh(overlap)[0] > _CERTAIN:
+            return USED
+        return USED if self.levels[USED].work(overlap) <= _USED[len(overlap)] else ROUGH
+
+    def dual(self, overlap: Array) -> float:
+        """Return E[f(u) f(u')] for normal u, u' with covariance Q."""
+        return self.levels[self.level(overlap)].dual(overlap)
 
     def at(self, level: int, overlap: Array) -> Informed:
         """Return what labels say at an overlap matrix, once for each."""
@@ -299,14 +347,16 @@ class MatrixFixedPoints:
 
     def free_entropy(self, overlap: Array, alpha: float) -> float:
         """Return φ(Q)."""
-        average = self.at(1, overlap).free_energy
+        average = self.at(self.level(overlap), overlap).free_energy
         rest = np.eye(len(overlap)) - overlap
         return float(np.trace(overlap) / 2 + np.linalg.slogdet(rest)[1] / 2 + alpha * average)
 
     def error(self, overlap: Array, alpha: float) -> float:
         """Return how far two levels of quadrature are apart in the iterated overlap matrix."""
-        used, finer = (self._map(k, alpha, np.eye(len(overlap)))(overlap) for k in (1, 2))
-        return float(np.abs(used - finer).max())
+        level = self.level(overlap)
+        other = FINER if level == USED else COARSE
+        found, beside = (self._map(k, alpha, np.eye(len(overlap)))(overlap) for k in (level, other))
+        return float(np.abs(found - beside).max())
 
     def specialisation(self, known: Array) -> tuple[float, ...]:
         """Return the overlaps along known directions, and α, at which others begin to be learned.
@@ -377,9 +427,13 @@ class MatrixFixedPoints:
         return iterated
 
     def _settled(
-        self, iteration: Callable[[Array], Array], start: Array, alpha: float
-    ) -> tuple[Array, Array]:
-        """Return the fixed point that is reached, and the slopes of the iteration there."""
+        self, iteration: Callable[[Array], Array], start: Array, alpha: float,
+        known: Sequence[tuple[Array, Array]] = (),
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Return the fixed point that is reached, and the slopes of the iteration there.
+
+        Next to a known one its slopes are taken.
+        """
         matrix, last, ratio = start, math.inf, math.inf
         for _ in range(_MOST_ITERATIONS):
             new = iteration(matrix)
@@ -389,6 +443,11 @@ class MatrixFixedPoints:
             # What is left of a geometric series has to be small for Newton to stay on its branch.
             steady = ratio < 1 and abs(ratio - before) < _STEADY
             if change < _SETTLED or (steady and change / (1 - ratio) < _REMAINING):
+                for stable, around in known:
+                    if np.abs(matrix - stable).max() < _REMAINING:
+                        found = _by_newton(iteration, matrix, around)
+                        if found is not None and _is_same(found, stable):
+                            return stable, around
                 found = _by_newton(iteration, matrix, _slopes(iteration, matrix))
                 slopes = None if found is None else _slopes(iteration, found)
                 if slopes is not None and np.abs(np.linalg.eigvals(slopes)).max() < 1:
@@ -411,6 +470,10 @@ class MatrixFixedPoints:
             f"state evolution of {self.channel.name!r} has not settled at alpha = {alpha:g}, which "
             "is near a threshold; use another one"
         )
+
+
+def _is_same(first: Array, second: Array) -> bool:
+    return bool(np.abs(first - second).max() < _SAME)
 
 
 def _entries(matrix: Array) -> Array:

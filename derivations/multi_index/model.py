@@ -50,8 +50,6 @@ from .thresholds import EASY, TRIVIAL, Threshold, label_moments, specialising, w
 Array = NDArray[np.float64]
 
 _START = 1e-3
-# The closer to 1, the sharper labels are seen: grids of means grow as (1 − q)^(-K/2).
-_INFORMED = 0.98
 _TRAJECTORY = 25
 
 
@@ -465,11 +463,11 @@ class MultiIndex(SavedModel, HasCurves):
             return math.nan
         size = self.channel.directions
         if size == 1:
-            q = float(overlap)
+            q = float(np.asarray(overlap).item())
             found = self.fixed_points.averages.dual(q) if q < 1 else self._square
         else:
             matrix = overlap * np.eye(size) if np.ndim(overlap) == 0 else np.asarray(overlap)
-            found = self._matrices.levels[1].dual(matrix)
+            found = self._matrices.dual(matrix)
         return max(self._square - found, 0.0)
 
     @cached_property
@@ -477,7 +475,7 @@ class MultiIndex(SavedModel, HasCurves):
         """E f²."""
         if self.channel.directions == 1:
             return self.fixed_points.averages.dual(1.0)
-        return self._matrices.levels[1].dual(np.eye(self.channel.directions))
+        return self._matrices.dual(np.eye(self.channel.directions))
 
     @cached_property
     def _matrices(self) -> MatrixFixedPoints:
@@ -487,7 +485,7 @@ class MultiIndex(SavedModel, HasCurves):
         points, size, nan = self._matrices, self.channel.directions, math.nan
         # From 0⁺, the symmetry of directions broken; and from the solution with information.
         low = _START * np.diag(1 + 0.3 * np.arange(size))
-        starts = [_INFORMED * np.eye(size) - low / 10]
+        starts = [points.informed * np.eye(size) - low / 10]
         threshold = self._threshold
         shown = threshold.kind == TRIVIAL
         # Where labels show nothing at first order, 0 is a fixed point, stable up to the threshold.
@@ -498,9 +496,10 @@ class MultiIndex(SavedModel, HasCurves):
         least = [float(np.linalg.eigvalsh(matrix)[0]) for matrix in (bayes, amp)]
         first = points.at(1, np.zeros((size, size))).information if shown else amp * 0
         strongest = alpha * float(np.linalg.eigvalsh(first)[-1])
+        errors = [self.function_error(x) for x in ((bayes,) if bayes is amp else (bayes, amp))]
         return OptimalEstimation(
             alpha=alpha, overlap=least[0], amp_overlap=least[1],
-            error=self.function_error(bayes), amp_error=self.function_error(amp),
+            error=errors[0], amp_error=errors[-1],
             classification_error=nan, amp_classification_error=nan,
             first_iterate=strongest / (1 + strongest),
             free_entropy=points.free_entropy(bayes, alpha), fixed_points=(),
@@ -510,7 +509,7 @@ class MultiIndex(SavedModel, HasCurves):
             rests_on=(
                 "replica-symmetric free entropy; iterated from small overlaps of broken symmetry "
                 "and from large ones, the larger free entropy is Bayes; quadrature, two levels "
-                f"compared; {threshold.reason}"
+                f"compared; large ones begin at {points.informed:g}; {threshold.reason}"
             ),
         )  # fmt: skip
 

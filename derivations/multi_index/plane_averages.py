@@ -58,8 +58,11 @@ LEVELS = (
     _Level(0.75, 0.55, 0.80, 2.4, 6.0),
     _Level(0.60, 0.22, 0.65, 1.6, 8.5),
     _Level(0.50, 0.17, 0.55, 1.2, 9.0),
+    _Level(0.90, 0.75, 0.95, 3.2, 5.2),
 )
-"""A rough level, the one that is used, and a finer one that tells its error."""
+"""A rough level, the one that is used, a finer one that tells its error; a coarse one that tells
+that of the rough one, where averages on finer ones are too many."""
+ROUGH, USED, FINER, COARSE = range(len(LEVELS))
 
 # Means between planes: their probabilities bend faster.
 _OF_JUMPS = 0.6
@@ -67,6 +70,8 @@ _OF_NOISE = 0.6
 # Up to where steps resolve the law, and where the range of the labels is looked for.
 _STEEPEST, _SEEN = 3.0, 6.5
 _BLOCK, _MOST_ENTRIES = 2 * 10**6, 10**9
+# Multiplications that an evaluation of a law, or of a normal distribution, is worth.
+_EVALUATION = 20
 _LEAST = 1e-280
 _PARALLEL = 1e-12
 
@@ -203,7 +208,7 @@ class PlaneAverages:
         labels, weights = self._labels
         points = u[0].size
         # What the used level can do the finer one has to check.
-        if self.level is not LEVELS[-1] and points * len(labels) > _MOST_ENTRIES:
+        if self.level is not LEVELS[FINER] and points * len(labels) > _MOST_ENTRIES:
             raise ParameterError(
                 f"the law {self.channel.name!r} is too sharp for {len(u)} directions, "
                 f"{points * len(labels):.2g} entries: give a larger noise_variance, or fewer "
@@ -220,11 +225,10 @@ class PlaneAverages:
         """Return the rules along rotated axes, and all points of their grid."""
         nodes, axes = [], []
         for mean, variance in zip(means, variances, strict=True):
-            step = self.level.step * min(math.sqrt(variance), self._scale)
-            v = np.arange(-self.level.reach, self.level.reach + step / 2, step)
+            v, step = self._nodes(variance)
             nodes.append(v)
             axes.append(_posterior_weights(v, np.full(len(v), step), mean, variance))
-        if self.level is not LEVELS[-1] and math.prod(map(len, nodes)) > _MOST_ENTRIES // 20:
+        if self.level is not LEVELS[FINER] and math.prod(map(len, nodes)) > _MOST_ENTRIES // 20:
             raise ParameterError(
                 f"the law {self.channel.name!r} is too sharp for {len(nodes)} directions: give a "
                 "larger noise_variance, or fewer directions"
@@ -233,6 +237,36 @@ class PlaneAverages:
         return axes, [
             sum(rotation[i, k] * grid[k] for k in range(len(grid))) for i in range(len(grid))
         ]
+
+    def _nodes(self, variance: float) -> tuple[Array, float]:
+        step = self.level.step * min(math.sqrt(variance), self._scale)
+        return np.arange(-self.level.reach, self.level.reach + step / 2, step), step
+
+    def work(self, overlap: Array) -> float:
+        """Return how many multiplications :meth:`at` takes, about."""
+        values, rotation = _leading(overlap)
+        means = [len(self._means(float(q))[0]) for q in values]
+        labels, every = len(self._labels[0]), math.prod(means)
+        if self._jumps:
+            assert self._planes is not None
+            size, spread = len(values), np.sqrt(1 - values)
+            planes = np.column_stack([self._planes[:, :size] @ rotation, self._planes[:, size]])
+            ends = self._sheets(planes, spread) if size > 2 else ([], float(spread[0]))
+            sheets = len(self._panels(*ends)[0])
+            inside = sheets ** (size - 1) * means[-1]
+            evaluated = 2 * (len(planes) + 1) * inside
+            products = inside * labels * (len(planes) + 3 * math.prod(means[-2:-1]))
+        else:
+            counts = [len(self._nodes(float(1 - q))[0]) for q in values]
+            evaluated = labels * math.prod(counts)
+            products = sum(
+                2 * labels * math.prod(counts[: k + 1]) * math.prod(means[k:])
+                for k in range(len(counts))
+            )
+            sheets = 0
+        return float(
+            _EVALUATION * (evaluated + labels * every) + products + 4 * sheets * every * labels
+        )
 
     def _between_planes(
         self, means: Sequence[Array], variances: Array, rotation: Array, orders: Sequence[Order]
@@ -373,9 +407,7 @@ class PlaneAverages:
 
     def at(self, overlap: Array) -> Informed:
         """Return I(Q) and Ψ(Q)."""
-        # The largest overlap, that of the most means, is taken along the outermost axis.
-        values, rotation = (x[..., ::-1] for x in np.linalg.eigh(overlap))
-        values = np.clip(values, 0.0, 1 - 1e-9)
+        values, rotation = _leading(overlap)
         size = len(values)
         means, weights = zip(*(self._means(float(q)) for q in values), strict=True)
         units = [tuple(int(i == j) for j in range(size)) for i in range(size)]
@@ -408,10 +440,9 @@ class PlaneAverages:
 
     def dual(self, overlap: Array) -> float:
         """Return E[f(u) f(u')] for normal u, u' with covariance Q, of the function of the law."""
-        values, rotation = (x[..., ::-1] for x in np.linalg.eigh(overlap))
-        if values[-1] > 1 - 1e-12:
-            return self.function_moment([0] * len(values), power=2)
-        values = np.clip(values, 0.0, 1 - 1e-9)
+        if np.linalg.eigvalsh(overlap)[0] > 1 - 1e-12:
+            return self.function_moment([0] * len(overlap), power=2)
+        values, rotation = _leading(overlap)
         means, weights = zip(*(self._means(float(q)) for q in values), strict=True)
         order = (0,) * len(values)
         mean = self._of_function(means, 1 - values, rotation, [order], 1)[order]
@@ -437,7 +468,9 @@ class PlaneAverages:
             found = _contracted(values, axes, orders)
             return {order: value[..., 0] for order, value in found.items()}
         labels = np.array([float(y) for y in certain]) ** power
-        exact = PlaneAverages(replace(self.channel, probabilities=certain))
+        exact = PlaneAverages(
+            replace(self.channel, probabilities=certain), LEVELS.index(self.level)
+        )
         ((_, shares),) = exact.moments(means, variances, rotation, orders)
         return {order: share @ labels for order, share in shares.items()}
 
@@ -564,6 +597,15 @@ class PlaneAverages:
                 for i, j in ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
             )
             yield rows, a, np.stack([b, c]), np.array([[d, e], [e, f]])
+
+
+def _leading(overlap: Array) -> tuple[Array, Array]:
+    """Return eigenvalues and eigenvectors, the largest first.
+
+    The largest overlap, that of the most means, is taken along the outermost axis.
+    """
+    values, rotation = (x[..., ::-1] for x in np.linalg.eigh(overlap))
+    return np.clip(values, 0.0, 1 - 1e-9), rotation
 
 
 def _posterior_weights(v: Array, w: Array, means: Array, variance: float) -> Axis:

@@ -11,7 +11,13 @@ from giantstep.derivations.multi_index.channels import channel_of_law, read_chan
 from giantstep.derivations.multi_index.directions import direction_classes
 from giantstep.derivations.multi_index.fixed_points import MatrixFixedPoints
 from giantstep.derivations.multi_index.model import MultiIndex
-from giantstep.derivations.multi_index.plane_averages import PlaneAverages
+from giantstep.derivations.multi_index.plane_averages import (
+    COARSE,
+    FINER,
+    ROUGH,
+    USED,
+    PlaneAverages,
+)
 from giantstep.errors import GiantstepError
 
 from .literature import PROBLEMS
@@ -217,7 +223,7 @@ def test_binary_weights_see_the_same_labels():
 
 @pytest.mark.slow
 def test_the_optimum_beside_a_step_on_several_directions():
-    model = gs.SpikedRandomFeatures("tanh", "x1*x2 + x1", step_size=3, alpha0=5, noise_variance=1)
+    model = gs.SpikedRandomFeatures("tanh", "x1*x2 + x1", step_size=1, alpha0=5, noise_variance=1)
     found = model.optimum_bayes(alpha=2)
     assert found.best_linear == pytest.approx(1.0, abs=1e-11)
     # γ² = 1/(1 + 3/5), along x1, of which E f f' keeps γ² alone.
@@ -255,3 +261,36 @@ def test_bad_input_is_refused_in_words(make, words):
 
 def committee_of_three():
     return MultiIndex("sign(x1) + sign(x2) + sign(x3)")
+
+
+# ---------------------------------------------------------------------- counted work
+
+
+def test_what_would_not_end_is_refused_before_it_begins(monkeypatch):
+    def averaged(self, overlap):
+        raise AssertionError("an average was taken")
+
+    monkeypatch.setattr(PlaneAverages, "at", averaged)
+    with pytest.raises(GiantstepError, match=r"too sharp for 3 directions.*larger noise_variance"):
+        MultiIndex("x1*x2*x3", 1).solve(alpha=2)
+
+
+def test_counted_work_chooses_the_levels():
+    two, three = (
+        MatrixFixedPoints(read_channel(" + ".join(f"sign(x{k})" for k in range(1, size + 1))))
+        for size in (2, 3)
+    )
+    assert two.informed == 0.98 and two.level(0.8 * np.eye(2)) == USED
+    assert three.informed < two.informed
+    # What is learned along (1, 1, 1) alone stays as accurate as of two directions.
+    assert three.level(0.2 * np.ones((3, 3))) == USED
+    assert three.level(0.8 * np.eye(3)) == ROUGH
+    work = [three.levels[k].work(0.5 * np.eye(3)) for k in (COARSE, ROUGH, USED, FINER)]
+    assert work == sorted(work)
+
+
+def test_coarse_averages_tell_the_error_of_rough_ones():
+    averages = [PlaneAverages(committee_of_three().channel, k) for k in (COARSE, ROUGH, USED)]
+    overlap = 0.2 * np.ones((3, 3))
+    coarse, rough, used = (x.at(overlap).information for x in averages)
+    assert np.abs(rough - used).max() <= np.abs(coarse - used).max() < 1e-5
