@@ -74,6 +74,11 @@ _CONTINUOUS = (
     sp.exp, sp.log, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.tanh, sp.atan, sp.asinh, sp.erf, sp.erfc,
     sp.Abs, sp.Max, sp.Min, sp.asin, sp.acos, sp.acosh, sp.atanh, sp.sech, sp.erfi, erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus,
 )  # fmt: skip
+_BOUNDED: dict[type, tuple[sp.Expr, sp.Expr]] = {
+    **dict.fromkeys((sp.sin, sp.cos, sp.tanh, sp.erf), (-sp.S.One, sp.S.One)),
+    **dict.fromkeys((sigmoid, normal_cdf, sp.sech), (sp.S.Zero, sp.S.One)),
+    sp.atan: (-sp.pi / 2, sp.pi / 2),
+}
 _JUMPS = (sp.Piecewise, sp.floor, sp.ceiling, sp.sign, sp.Heaviside)
 
 
@@ -219,6 +224,9 @@ def goal_of(problem: Problem) -> Goal:
         strict = isinstance(statement, Monotone) and statement.strict
         if isinstance(statement, Monotone) and not statement.increasing:
             margin, about = -margin, f"minus {about}"
+    if margin.atoms(GaussianExpectation):
+        signed = _with_signs(margin, ranges)
+        margin = signed.xreplace({x: sp.Symbol(x.name, real=True) for x in signed.free_symbols})
     if form.forms is not None:
         # Coordinates take the place of parameters.
         ranges = {x: r for x, r in ranges.items() if x in margin.free_symbols}
@@ -282,7 +290,9 @@ def require_points(problem: Problem) -> None:
         return
     nothing = Goal(sp.S.NegativeOne, False, False, ranges, problem.where, {}, "the difference")
     try:
-        _branch_and_bound(nothing, "")
+        _Boxes(nothing).run(_MOST_CELLS)
+    except _Vacuous:
+        pass
     except (NotProven, GiantstepError):
         return
     raise ParameterError(
@@ -968,6 +978,10 @@ def _branch_and_bound(
 Cell = tuple[tuple[sp.Rational, sp.Rational], ...]
 
 
+class _Vacuous(NotProven):
+    """No part of a box meets the conditions."""
+
+
 class _Boxes:
     """A box that is halved until a sign is proven on each part."""
 
@@ -981,6 +995,7 @@ class _Boxes:
         self._slopes: BallTape | None = None
         # Those of outputs of models take their time.
         self._last: list[Any] | None = None
+        self._meets = False
         self._wait = _WITHOUT_SLOPES if goal.layers else 0
         self._conditions = [(c.relation, self._tape([c.right - c.left])) for c in goal.where]
         self._touching: dict[tuple[int, sp.Rational], list[tuple[int, BallTape]]] = {}
@@ -1042,6 +1057,8 @@ class _Boxes:
             axis = self._axis(cell)
             text.append(str(axis))
             stack += self._halves(cell, axis)[::-1]
+        if not self._meets:
+            raise _Vacuous("branch and bound: no part of the box meets the conditions")
         if self._goal.strict and not strict:
             raise NotProven("branch and bound: the margin vanishes in the box")
         return "".join(text), strict
@@ -1097,6 +1114,7 @@ class _Boxes:
             outside = {"<": gap <= 0, "<=": gap < 0, ">": gap >= 0, ">=": gap > 0}
             if outside.get(relation, gap != 0 and not gap.contains(0)):
                 return True
+        self._meets = True
         value = self._value(balls)[0]
         if value > 0:
             return True
@@ -1271,7 +1289,7 @@ class _Eliminations:
     def ways(self, goal: Goal, depth: int) -> Iterator[_Shown]:
         """Yield what shows a goal, by fewer variables or roots."""
         for way in (self._integrands, self._branches, self._ratios, self._roots_of_variables,
-                    self._half_angles, self._square_roots, self._bounded_functions,
+                    self._half_angles, self._square_roots, self._relaxed, self._bounded_functions,
                     self._denominators, self._discriminants, self._monotone, self._valleys,
                     self._compact):  # fmt: skip
             try:
@@ -1314,14 +1332,20 @@ class _Eliminations:
         if not linear or sp.Poly(plain, *marks.values()).total_degree() > 1:
             return None
         z = sp.Symbol("z_inside", real=True)
-        margin = plain.xreplace({m: n.integrand.xreplace({n.variable: z})
-                                 for n, m in marks.items()})  # fmt: skip
         ranges = {**goal.ranges, z: Range(-sp.oo, sp.oo)}
-        found = self._part(goal, margin, depth, ranges=ranges)
-        if found is None:
+        constant = plain.xreplace(dict.fromkeys(marks.values(), sp.S.Zero))
+        # The average of z**2 is one.
+        for whole in dict.fromkeys((constant, constant * z**2)):
+            margin = (plain - constant).xreplace(
+                {m: n.integrand.xreplace({n.variable: z}) for n, m in marks.items()}
+            ) + whole
+            found = self._part(goal, margin, depth, ranges=ranges)
+            if found is not None:
+                break
+        else:
             return None
         strict = found[1]
-        if not strict and len(goal.ranges) == 1:
+        if not strict and len(goal.ranges) == 1 and not margin.has(*_JUMPS):
             # What is continuous and not zero for all z has a positive average: at z = 1 it is not.
             strict = self._part(goal, margin.xreplace({z: sp.S.One}), depth, strict=True) is not None
         return [f"it is the average over {z} of {margin}", *found[0]], strict
@@ -1359,26 +1383,37 @@ class _Eliminations:
         names = [x for x in goal.ranges if x in goal.margin.free_symbols]
         if len(names) != 2 or any(c.left.has(*names) or c.right.has(*names) for c in goal.where):
             return None
-        x, y = names
+        for x, y in (names, names[::-1]):
+            found = self._ratio(goal, x, y, depth)
+            if found is not None:
+                return found
+        return None
+
+    def _ratio(self, goal: Goal, x: sp.Symbol, y: sp.Symbol, depth: int) -> _Shown | None:
+        try:
+            _require_continuous(goal.margin)
+        except NotProven:
+            return None
         first, second = goal.ranges[x], goal.ranges[y]
         positive = first.low >= 0 and second.low >= 0
         options: list[tuple[sp.Expr, Range, sp.Expr]] = []
         if positive:
-            ends = [
-                (sp.S.Zero, not second.low) if not first.high.is_finite
-                else (second.low / first.high, False),
-                (sp.oo, True) if not second.high.is_finite or not first.low
-                else (second.high / first.low, False),
-            ]  # fmt: skip
+            bounded = second.high.is_finite and first.low > 0
+            low = second.low / first.high if first.high.is_finite else sp.S.Zero
+            high = second.high / first.low if bounded else sp.oo
             t = sp.Symbol(f"{y.name}_{x.name}", positive=True)
-            ratio = Range(ends[0][0], ends[1][0], bool(ends[0][1]), bool(ends[1][1]))
+            ratio = Range(low, high, second.low_open or (not low and bool(second.low)))
             options += [(x * t, ratio, x**k) for k in (1, 0, 2, sp.S.Half)]
         t = sp.Symbol(f"{y.name}_{x.name}", real=True)
+        line = Range(-sp.oo, sp.oo)
+        if first.low >= 0 and second == line:
+            options += [(t / x, line, x**k) for k in (0, 1, -1)]
+            options += [(x * t, line, x**k) for k in (1, 0, 2)]
         gap = Range(second.low - first.high, second.high - first.low)
         options += [(x + t, gap, sp.exp(k * x)) for k in (1, 0, 2, -1)]
         for value, span, factor in options:
             t = next(iter(value.free_symbols - {x}))
-            signed = sp.Symbol(x.name, positive=True) if t.is_positive else x
+            signed = sp.Symbol(x.name, positive=True) if first.low >= 0 else x
             moved = goal.margin.xreplace({y: value}).xreplace({x: signed})
             rest = sp.simplify(sp.expand_log(moved, force=False) / factor.xreplace({x: signed}))
             if rest.has(signed) or not span.low < span.high:
@@ -1392,6 +1427,25 @@ class _Eliminations:
                 never = found[1] and (first.low > 0 or first.low_open or factor.has(sp.exp))
                 return [head, *found[0]], bool(never)
         return None
+
+    def _relaxed(self, goal: Goal, depth: int) -> _Shown | None:
+        """Functions between two numbers, whatever their arguments, are variables between them."""
+        nodes = sorted(goal.margin.atoms(*_BOUNDED), key=str)
+        if not nodes or len(nodes) > 3:
+            return None
+        marks = {n: sp.Symbol(f"value_{depth}_{i}", real=True) for i, n in enumerate(nodes)}
+        margin = goal.margin.xreplace(marks)
+        ranges = dict(goal.ranges)
+        for node, mark in marks.items():
+            low, high = _BOUNDED[node.func]
+            ranges[mark] = Range(low, high)
+        if not margin.is_polynomial(*marks.values()):
+            return None
+        found = self._part(goal, sp.factor(margin), depth, strict=goal.strict, ranges=ranges)
+        if found is None:
+            return None
+        ways = ", ".join(f"{mark} = {node} in {ranges[mark]}" for node, mark in marks.items())
+        return [f"with {ways}", *found[0]], found[1]
 
     def _denominators(self, goal: Goal, depth: int) -> _Shown | None:
         """A quotient has the sign of its numerator where the denominator is positive."""
@@ -1755,6 +1809,8 @@ def _sign_or_none(value: sp.Expr) -> int | None:
 
 def _seems_true(goal: Goal) -> bool:
     """Tell whether a margin is not negative at some points, in floats: what is false is left out."""
+    if goal.margin.atoms(GaussianExpectation):
+        return True
     symbols = [*goal.ranges]
     sides = [x for c in goal.where for x in (c.right, c.left)]
     random = np.random.default_rng(0)
