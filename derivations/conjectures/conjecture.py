@@ -19,16 +19,18 @@ from ...numeric.arguments import whole_number
 from ...pages import Block, Indented, Listing, Table
 from ...result import Result, quantity
 from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.targets.target import target as read_target
 from ..curves import HasCurves
 from ..evidence import Finding
 from ..outputs import Outputs, parameter
 from .evaluation import EXACT
-from .problem import OTHER, Problem, exact_number, problems, read_range
+from .problem import OTHER, Problem, Range, exact_number, problems, read_range
 from .proofs import METHODS, NotProven, Proof, attempt, require_points
 from .random_targets import TargetFamily
 from .search import Tried, Violation, is_best, search, simplified, turning_point, violation_at
 from .statements import Comparison
 from .target_statements import (
+    HELD,
     LABEL,
     TargetStatement,
     examine_targets,
@@ -173,7 +175,7 @@ class ConjectureVerdict(Result):
         subject = self._subject or self._reread()
         if isinstance(subject, TargetStatement):
             assert self.counterexample is not None
-            return subject.holds(self.counterexample.point[subject.variable]) is False
+            return subject.holds(self.counterexample.point) is False
         if self.proofs:
             return len(subject) == len(self.proofs) and all(
                 proof.check(problem) for proof, problem in zip(self.proofs, subject, strict=True)
@@ -183,7 +185,8 @@ class ConjectureVerdict(Result):
 
     def _reread(self) -> Any:
         if self.over and any(value.startswith(LABEL) for value in self.over.values()):
-            return target_statement(self.statement, list(self.over))
+            numbers = [k for k, v in self.over.items() if not v.startswith((LABEL, HELD))]
+            return target_statement(self.statement, list(self.over), numbers)
         outputs = None
         if self.model:
             outputs = _model_of(self.model_class, self.model).outputs
@@ -273,8 +276,8 @@ def conjecture(
     over : mapping
         Of every quantity, by name or symbol: a range (0, 2), where ends belong to it and may be
         infinite; an interval of SymPy; "positive" or "real"; a number, at which it is held; for a
-        penalty "best", the one with the smallest error; for a target a :class:`TargetFamily`, of
-        which targets are drawn. Floats mean the decimal numbers that they print as.
+        penalty "best", the one with the smallest error; for targets a :class:`TargetFamily`, of
+        which they are drawn, or a text that holds one fixed. Floats mean the decimal numbers that they print as.
     where : sequence of str or relation
         Further conditions, such as "alpha > beta".
     of : model, optional
@@ -563,25 +566,35 @@ def _about_targets(
         raise ParameterError("where: conditions on random targets are those of the TargetFamily")
     if method not in (None, "search"):
         raise ParameterError(f"method {method!r} proves nothing of targets: there is a search only")
-    read = target_statement(statement, [k if isinstance(k, str) else k.name for k in over])
-    ((_, family),) = over.items()
-    if not isinstance(family, TargetFamily):
-        raise ParameterError(f"over: {read.variable} must be a TargetFamily, got {family!r}")
+    spans = {key if isinstance(key, str) else key.name: value for key, value in over.items()}
+    families: dict[str, TargetFamily | Range | str] = {}
+    for name, value in spans.items():
+        if isinstance(value, str) and value.count(":") != 1:
+            families[name] = str(read_target(value))
+            continue
+        one = value if isinstance(value, TargetFamily) else read_range(name, value)
+        if not isinstance(one, TargetFamily) and not (isinstance(one, Range) and one.is_bounded):
+            raise ParameterError(
+                f"over: {name} must be a TargetFamily, the text of a target, or a bounded range of "
+                f"numbers, got {value!r}"
+            )
+        families[name] = one
+    numbers = [name for name, one in families.items() if isinstance(one, Range)]
+    read = target_statement(statement, list(families), numbers)
     count = whole_number("tries", 200 if tries is None else tries, 1)
     tried, undecided, counter = examine_targets(
-        read, family, count, seed, store=store, progress=progress
+        read, families, count, seed, store=store, progress=progress
     )
     verdict = Verdict.SUPPORTED if tried else Verdict.UNDECIDED
     example = None
     if counter is not None:
         verdict = Verdict.REFUTED
         left, right = read.sides(counter)
-        example = Counterexample(
-            str(read), {read.variable: counter}, left, right, EXACT, read.line(counter)
-        )
+        example = Counterexample(str(read), counter, left, right, EXACT, read.line(counter))
+    words = {TargetFamily: LABEL, str: HELD}
     return ConjectureVerdict(
         statement=str(read), formula=read.latex(), verdict=verdict,
-        over={read.variable: f"{LABEL}{family}"}, counterexample=example, tried=tried,
-        undefined=undecided, seed=seed,
+        over={name: f"{words.get(type(one), '')}{one}" for name, one in families.items()},
+        counterexample=example, tried=tried, undefined=undecided, seed=seed,
         obstacles=("targets are infinitely many: a search proves nothing",),
     )._about(read)  # fmt: skip

@@ -188,7 +188,8 @@ def attempt(problem: Problem, method: str, *, cells: str = "") -> Proof:
     try:
         steps, found, strict = kinds[method](goal, cells)
     except (
-        GiantstepError, Undecided, sp.PolynomialError, ZeroDivisionError, NotImplementedError
+        GiantstepError, Undecided, sp.PolynomialError, ArithmeticError, NotImplementedError,
+        ValueError, TypeError,
     ) as error:  # fmt: skip
         if isinstance(error, ParameterError):
             raise
@@ -215,7 +216,7 @@ def goal_of(problem: Problem) -> Goal:
         margin = form.expr(problem.margin)
         zero, strict, about = problem.relation == "==", problem.strict, "the difference"
     else:
-        _require_continuous(problem.left)
+        _require_continuous(problem.left, ranges)
         _require_intervals(where, statement.variable)
         form = _Form(problem, (problem.left,))
         margin = form.derivative(problem.left, statement.variable)
@@ -263,7 +264,8 @@ def box_goal(problem: Problem) -> Goal:
         margin = layers.value(problem.margin.xreplace(rule))
         zero, about = problem.relation == "==", "the difference"
         return Goal(margin, problem.strict, zero, ranges, where, {}, about, layers)
-    _require_continuous(problem.left.xreplace({o: sp.Dummy() for o in problem.outputs}))
+    marks = {o: sp.Dummy() for o in problem.outputs}
+    _require_continuous(problem.left.xreplace(marks), ranges)
     _require_intervals(where, statement.variable)
     margin = layers.derivative(problem.left.xreplace(rule), parameter(statement.variable))
     about = f"the derivative with respect to {statement.variable}"
@@ -301,10 +303,10 @@ def require_points(problem: Problem) -> None:
     )
 
 
-def _require_continuous(quantity: sp.Expr) -> None:
+def _require_continuous(quantity: sp.Expr, ranges: Mapping[sp.Symbol, Range]) -> None:
     """Refuse what may jump: it changes where its derivative says nothing.
 
-    Poles are seen in the denominator of the derivative.
+    Poles are seen in the denominator of the derivative, but for those inside of functions.
     """
     for node in sp.preorder_traversal(quantity):
         known = isinstance(node, _CONTINUOUS) or not isinstance(node, sp.Function | sp.Piecewise)
@@ -312,6 +314,30 @@ def _require_continuous(quantity: sp.Expr) -> None:
             raise NotProven(
                 f"{str(node)[:60]} may jump or have a pole, so that a derivative proves nothing"
             )
+        if not isinstance(node, sp.Function):
+            continue
+        below = {p.base for p in node.atoms(sp.Pow) if p.exp.could_extract_minus_sign()}
+        for base in sorted(below, key=str):
+            if base.free_symbols and not _keeps_its_sign(base, ranges):
+                raise NotProven(
+                    f"{str(node)[:60]} may jump where {str(base)[:40]} vanishes, so that a "
+                    "derivative proves nothing"
+                )
+
+
+def _keeps_its_sign(expr: sp.Expr, ranges: Mapping[sp.Symbol, Range]) -> bool:
+    if _with_signs(expr, ranges).is_nonzero:
+        return True
+    used = {x: one for x, one in ranges.items() if x in expr.free_symbols}
+    for sign in (1, -1):
+        goal = Goal(sign * expr, True, False, used, (), {}, "the difference")
+        for method in (_positive_terms, _derivatives):
+            try:
+                method(goal, "")
+            except (NotProven, GiantstepError, Undecided, sp.PolynomialError):
+                continue
+            return True
+    return False
 
 
 def _require_intervals(where: Iterable[Comparison], variable: str) -> None:
@@ -648,7 +674,9 @@ def _factors(expr: sp.Expr) -> list[tuple[sp.Expr, int]]:
     if len(expr.free_symbols) and expr.count_ops() < _MOST_FACTORED:
         try:
             constant, found = sp.factor_list(expr)
-            return [(constant, 1), *((f, int(n)) for f, n in found)]
+            # Roots have fractions for powers, and are no squares.
+            whole = [(f, int(n)) if sp.Integer(n) == n else (f**n, 1) for f, n in found]
+            return [(constant, 1), *whole]
         except sp.PolynomialError:
             pass
     result = []
@@ -1391,7 +1419,7 @@ class _Eliminations:
 
     def _ratio(self, goal: Goal, x: sp.Symbol, y: sp.Symbol, depth: int) -> _Shown | None:
         try:
-            _require_continuous(goal.margin)
+            _require_continuous(goal.margin, goal.ranges)
         except NotProven:
             return None
         first, second = goal.ranges[x], goal.ranges[y]
@@ -1462,7 +1490,7 @@ class _Eliminations:
     def _valleys(self, goal: Goal, depth: int) -> _Shown | None:
         """What falls up to a value of a variable and grows from there on is least at it."""
         try:
-            _require_continuous(goal.margin)
+            _require_continuous(goal.margin, goal.ranges)
         except NotProven:
             return None
         for y in sorted(goal.ranges, key=str):
@@ -1630,7 +1658,7 @@ class _Eliminations:
     def _monotone(self, goal: Goal, depth: int) -> _Shown | None:
         """What is monotone in a variable is least at one of the bounds of the variable."""
         try:
-            _require_continuous(goal.margin)
+            _require_continuous(goal.margin, goal.ranges)
         except NotProven:
             return None
         for y in sorted(goal.ranges, key=str):

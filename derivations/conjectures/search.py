@@ -390,7 +390,7 @@ def violation_at(problem: Problem, point: Mapping[str, sp.Expr]) -> Violation | 
         for c, a, b in zip(problem.where, others[::2], others[1::2], strict=True):
             if not holds(c.relation, a, b, (c.left - c.right).xreplace(at)):
                 return None
-    except (GiantstepError, ArithmeticError):
+    except (GiantstepError, ArithmeticError, ValueError, TypeError):
         return None
     if fails(problem.relation, left, right):
         return Violation(point, left, right)

@@ -20,22 +20,27 @@ STATEMENT is
     (never turns back; with strict=True never stands still)
   positive(Q), nonnegative(Q), independent(Q, x), equal(Q, R), and several with "and".
 Q is an expression, as elsewhere, in the quantities of --over and in outputs of the --model, whose
-parameters may be given: "risk_trained(step_size=2) <= risk_trained(step_size=1)".
+parameters may be given: "risk_trained(step_size=2) <= risk_trained(step_size=1)"; E_z[...] is
+the average over a standard normal variable z.
 
 --over NAME=LOW:HIGH    a range, ends included; they may be inf
 --over NAME=VALUE       held at a number; a penalty may be "best", that with the smallest error
 --over NAME=positive    or real, nonnegative
+                        "[0, 2)" leaves an end out
 --over f=targets        random targets: --dimension, --degree, --terms. The statement then compares
                         leaps(f).coordinate, .isotropic, .generative and .leap_index,
                         staircase(f).steps, .dimension and .saturates, dimension(f), degree(f).
+                        Several are drawn apart; f + 2*g and f*g are targets, too.
+--over f="x1*x2"        a target that is held
 
 --model KIND with --set NAME=VALUE says whose outputs the statement names:
   one-step    OneGradientStep: risk_initial, risk_trained, improvement, bias_trained, ...
   srf         SpikedRandomFeatures: test_error, training_error, m, q1, ...
 
 verdicts:
-  proved      by algebra, positive terms, Sturm's theorem, or intervals on a halved box; the
-              certificate is computed again before it is printed
+  proved      by algebra, positive terms, Sturm's theorem, signs of derivatives, intervals on a
+              halved box, or fewer variables; the certificate is computed again before it is
+              printed
   refuted     at an exact point, both sides proven apart; with the line of Python that shows it
   supported   by a search, which is no proof
   undecided   and what stood in the way
@@ -89,7 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("search")
     group.add_argument(
         "--method",
-        choices=("identity", "positive terms", "sturm", "branch and bound", "search"),
+        choices=("identity", "positive terms", "sturm", "derivatives", "branch and bound",
+                 "elimination", "search"),
         help="nothing but this [all]",
     )
     group.add_argument("--tries", type=whole("--tries", 0, 500), metavar="N", help="points")

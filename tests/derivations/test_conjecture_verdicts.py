@@ -238,8 +238,10 @@ def test_bad_input_about_models_and_targets():
         gs.conjecture("improvement > 0", {"alpha": (-1, 2), "ridge": 1}, of=STEP)
     with pytest.raises(ParameterError, match="needs a box"):
         gs.conjecture("exp(x) > 1 + x", {"x": (1, math.inf)}, method="branch and bound")
-    with pytest.raises(ParameterError, match="one quantity"):
+    with pytest.raises(ParameterError, match="x does not occur in the statement"):
         gs.conjecture("leap_index(f) > 0", {"f": SMALL, "x": (0, 1)})
+    with pytest.raises(ParameterError, match="a must be a TargetFamily, the text of a target, or"):
+        gs.conjecture("leap_index(f) > a", {"f": SMALL, "a": "positive"})
     with pytest.raises(ExpressionError, match="is none of"):
         gs.conjecture("open(f) > 0", {"f": SMALL})
     with pytest.raises(ParameterError, match="function is for random targets"):
