@@ -277,7 +277,8 @@ def conjecture(
         Of every quantity, by name or symbol: a range (0, 2), where ends belong to it and may be
         infinite; an interval of SymPy; "positive" or "real"; a number, at which it is held; for a
         penalty "best", the one with the smallest error; for targets a :class:`TargetFamily`, of
-        which they are drawn, or a text that holds one fixed. Floats mean the decimal numbers that they print as.
+        which they are drawn, or a text that holds one fixed. Floats mean the decimal numbers that
+        they print as.
     where : sequence of str or relation
         Further conditions, such as "alpha > beta".
     of : model, optional

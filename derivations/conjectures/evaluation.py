@@ -62,7 +62,10 @@ class Evaluator:
     def __call__(self, points: Array) -> Array:
         """Return the values, shape (expressions, n); NaN where there is none."""
         with np.errstate(all="ignore"):
-            given = (*self._output_values(points), *map(partial(self._average, points), self._averages))
+            given = (
+                *self._output_values(points),
+                *map(partial(self._average, points), self._averages),
+            )
             results = self._function(*points.T, *given)
         n = len(points)
         return np.array([np.broadcast_to(np.asarray(x, dtype=float), n) for x in results])

@@ -101,7 +101,8 @@ def read_range(name: str, value: Any) -> Range | sp.Expr:
         if written:
             left, low, high, right = written.groups()
             return _nonempty(
-                name, Range(exact_number(name, low), exact_number(name, high), left == "(", right == ")")
+                name,
+                Range(exact_number(name, low), exact_number(name, high), left == "(", right == ")"),
             )
         value = tuple(text.split(":")) if ":" in text else text
         if not isinstance(value, tuple):

@@ -72,7 +72,8 @@ _BITS = 80
 _SINGULAR = (sp.Derivative, sp.DiracDelta)
 _CONTINUOUS = (
     sp.exp, sp.log, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.tanh, sp.atan, sp.asinh, sp.erf, sp.erfc,
-    sp.Abs, sp.Max, sp.Min, sp.asin, sp.acos, sp.acosh, sp.atanh, sp.sech, sp.erfi, erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus,
+    sp.Abs, sp.Max, sp.Min,
+    sp.asin, sp.acos, sp.acosh, sp.atanh, sp.sech, sp.erfi, erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus,
 )  # fmt: skip
 _BOUNDED: dict[type, tuple[sp.Expr, sp.Expr]] = {
     **dict.fromkeys((sp.sin, sp.cos, sp.tanh, sp.erf), (-sp.S.One, sp.S.One)),
@@ -1126,8 +1127,10 @@ class _Boxes:
                      for s, size in zip(slopes, sizes, strict=True)]  # fmt: skip
             wide = [i for i, (a, b) in enumerate(self.whole) if sizes[i] * 2**12 > b - a]
             return max(wide or range(len(cell)), key=lambda i: moves[i])
-        shares = [size / (abs(a + b) / 2 + (d - c) / 64)
-                  for size, (a, b), (c, d) in zip(sizes, cell, self.whole, strict=True)]  # fmt: skip
+        shares = [
+            size / (abs(a + b) / 2 + (d - c) / 64)
+            for size, (a, b), (c, d) in zip(sizes, cell, self.whole, strict=True)
+        ]
         return max(range(len(cell)), key=lambda i: shares[i])
 
     def _settled(self, cell: Cell) -> bool | None:
@@ -1375,7 +1378,9 @@ class _Eliminations:
         strict = found[1]
         if not strict and len(goal.ranges) == 1 and not margin.has(*_JUMPS):
             # What is continuous and not zero for all z has a positive average: at z = 1 it is not.
-            strict = self._part(goal, margin.xreplace({z: sp.S.One}), depth, strict=True) is not None
+            strict = (
+                self._part(goal, margin.xreplace({z: sp.S.One}), depth, strict=True) is not None
+            )
         return [f"it is the average over {z} of {margin}", *found[0]], strict
 
     def _branches(self, goal: Goal, depth: int) -> _Shown | None:
@@ -1407,7 +1412,7 @@ class _Eliminations:
         return steps, strict
 
     def _ratios(self, goal: Goal, depth: int) -> _Shown | None:
-        """What is homogeneous is a function of a ratio, or of a difference, times what is positive."""
+        """What is homogeneous is what is positive times a function of a ratio or difference."""
         names = [x for x in goal.ranges if x in goal.margin.free_symbols]
         if len(names) != 2 or any(c.left.has(*names) or c.right.has(*names) for c in goal.where):
             return None
@@ -1507,9 +1512,9 @@ class _Eliminations:
                     continue
                 bottom, one = sp.expand(-rest / rate), goal.ranges[y]
                 ranges = {x: r for x, r in goal.ranges.items() if x != y}
-                sides = [bottom - one.low] * bool(one.low.is_finite) + [
-                    one.high - bottom
-                ] * bool(one.high.is_finite)
+                sides = [bottom - one.low] * bool(one.low.is_finite) + [one.high - bottom] * bool(
+                    one.high.is_finite
+                )
                 parts = [self._part(goal, sp.cancel(slope / factor) * rate, depth),
                          *(self._part(goal, side, depth, ranges=ranges) for side in sides),
                          self._at_bound(goal, y, bottom, depth)]  # fmt: skip
@@ -1583,7 +1588,9 @@ class _Eliminations:
                               strict=goal.strict, ranges=ranges, where=where)  # fmt: skip
         if found is None or opposite is None:
             return None
-        head = f"{t} is the tangent of half of {share * x}, whose sine and cosine are rational in it"
+        head = (
+            f"{t} is the tangent of half of {share * x}, whose sine and cosine are rational in it"
+        )
         return [head, *found[0], *opposite[0]], found[1] and opposite[1]
 
     def _square_roots(self, goal: Goal, depth: int) -> _Shown | None:
@@ -1676,9 +1683,9 @@ class _Eliminations:
                 parts = [self._at_bound(goal, y, bound, depth) for bound in _bounds(goal, y, sign)]
                 if not parts or None in parts:
                     break
-                word = "grows" if sign > 0 else "falls"
+                word, where = ("grows", "least") if sign > 0 else ("falls", "largest")
                 steps = [x for p in parts if p is not None for x in p[0]]
-                head = f"it {word} with {y}, and is looked at where {y} is {'least' if sign > 0 else 'largest'}"
+                head = f"it {word} with {y}, and is looked at where {y} is {where}"
                 return [head, *shown[0], *steps], all(p[1] for p in parts if p is not None)
         return None
 
@@ -1724,8 +1731,8 @@ class _Eliminations:
             ]  # fmt: skip
             if None in tails:
                 continue
-            near = self._part(goal, goal.margin, 0, strict=goal.strict,
-                              ranges={x: Range(low, high, one.low_open, one.high_open)})  # fmt: skip
+            middle = {x: Range(low, high, one.low_open, one.high_open)}
+            near = self._part(goal, goal.margin, 0, strict=goal.strict, ranges=middle)
             if near is None:
                 return None
             head = f"outside of [{low}, {high}] sines and cosines are between -1 and 1"
@@ -1808,8 +1815,10 @@ def _linear(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
         rows += [gap >= 0, *([gap <= 0] if c.relation == "==" else [])]
     for expr in exprs:
         x = sorted(goal.ranges, key=str)
-        if not expr.is_polynomial(*x) or sp.Poly(expr, *x).total_degree() > 1 or not all(
-            k.is_Rational for k in sp.Poly(expr, *x).coeffs()
+        if (
+            not expr.is_polynomial(*x)
+            or sp.Poly(expr, *x).total_degree() > 1
+            or not all(k.is_Rational for k in sp.Poly(expr, *x).coeffs())
         ):
             raise NotProven("linear: something is not linear")
     try:
@@ -1836,7 +1845,7 @@ def _sign_or_none(value: sp.Expr) -> int | None:
 
 
 def _seems_true(goal: Goal) -> bool:
-    """Tell whether a margin is not negative at some points, in floats: what is false is left out."""
+    """Tell whether a margin is not negative at some points in floats; what is false is left."""
     if goal.margin.atoms(GaussianExpectation):
         return True
     symbols = [*goal.ranges]

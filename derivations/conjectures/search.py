@@ -35,7 +35,9 @@ _DECADES = 30.0
 # Rounding: a margin below this share of both sides is none.
 _ROUNDING = 1e-9
 _DENOMINATORS = (1, 2, 4, 5, 8, 10, 20, 25, 50, 100, 200, 500, 1000, 10**4, 10**6, 10**8)
-_SIMPLE = tuple(map(sp.Rational, ("0", "1", "-1", "2", "-2", "1/2", "-1/2", "3", "-3", "10", "-10")))
+_SIMPLE = tuple(
+    map(sp.Rational, ("0", "1", "-1", "2", "-2", "1/2", "-1/2", "3", "-3", "10", "-10"))
+)
 _CANDIDATES = 8
 _SHRINKING = 40
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import sympy as sp
@@ -283,7 +284,7 @@ class _Tower:
             return self._exponential(expr.args[0])
         if expr.func in _SLOPES:
             return self._primitive(expr)
-        raise Undecided(f"{str(expr.func)} is no exponential, and its derivative is not elementary")
+        raise Undecided(f"{expr.func!s} is no exponential, and its derivative is not elementary")
 
     def _constant(self, value: sp.Expr) -> sp.Expr:
         if value.is_Add or value.is_Mul:
@@ -486,7 +487,7 @@ class _Tower:
         )
 
     def _between(self, polynomial: sp.Expr, scale: sp.Expr, slope: sp.Expr) -> list[Point]:
-        """Return zeros of a polynomial from those of its scale and of the slope of their quotient."""
+        """Return zeros of a polynomial by those of its scale and of their quotient's slope."""
         if slope == 0:
             # A multiple of its coefficient: where it vanishes, that does.
             return self._merged_zeros(scale)
@@ -495,7 +496,7 @@ class _Tower:
         sides = Function(self.back(scale), self.x), Function(self.back(slope), self.x)
         ends: list[Point | None] = [None, *steady, None]
         result: list[Point] = []
-        for left, right in zip(ends, ends[1:], strict=False):
+        for left, right in pairwise(ends):
             found = self._crossing(function, sides, left, right)
             if found is not None:
                 result.append(found)
@@ -545,7 +546,7 @@ class _Tower:
         self, function: Function, scale: Function, point: Point | None, end: sp.Expr,
         sign: int, from_below: bool,
     ) -> int:  # fmt: skip
-        """Return the sign that a function has close to where a piece ends, or zero if it tends there.
+        """Return the sign of a function close to where a piece ends, zero if it tends to zero.
 
         Where the scale, whose sign on the piece is given, vanishes too, it is that of the limit of
         the quotient, which is monotone.
@@ -612,7 +613,7 @@ class _Tower:
         points = _merged([poles, *(self.zeros(f) for f in self.factors(above))])
         function = Function(expr, self.x)
         ends: list[Any] = [self.interval[0], *points, self.interval[1]]
-        signs = tuple(function.sign(_inside(a, b)) for a, b in zip(ends, ends[1:], strict=False))
+        signs = tuple(function.sign(_inside(a, b)) for a, b in pairwise(ends))
         if 0 in signs:
             raise Undecided(f"{str(expr)[:60]} may vanish identically")
         return Chart(tuple(points), signs, tuple(any(p is q for q in poles) for p in points))

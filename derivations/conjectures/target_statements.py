@@ -66,8 +66,8 @@ _STAIRCASE: dict[str, Callable[[Any], Any]] = {
 _GRAMMAR = (
     "leaps(f).coordinate, .isotropic, .generative and .leap_index; staircase(f).steps, .dimension "
     "and .saturates; leap_index(f), coordinate_leap(f), isotropic_leap(f), generative_leap(f), "
-    "dimension(f) and degree(f), also of sums and products such as f + 2*g; max, min, whole numbers, "
-    "+ - *, comparisons, and, or, not"
+    "dimension(f) and degree(f), also of sums and products such as f + 2*g; max, min, whole "
+    "numbers, + - *, comparisons, and, or, not"
 )
 _OF_NUMBERS: dict[str, Callable[..., Any]] = {"max": max, "min": min}
 _OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
@@ -138,7 +138,9 @@ class TargetStatement:
         if self.tree is None:
             given = "; ".join(f"{name} = gs.target({point[name]!r})" for name in self.variables)
             return f"import giantstep as gs; {given}"
-        return f"import giantstep as gs; print({ast.unparse(_Spelled(point).visit(_copy(self.tree)))})"
+        return (
+            f"import giantstep as gs; print({ast.unparse(_Spelled(point).visit(_copy(self.tree)))})"
+        )
 
     def _value(self, node: ast.expr | None, point: Point) -> Any:
         if isinstance(node, ast.Constant):
@@ -369,8 +371,10 @@ def examine_targets(
         with progress_bar(progress, count, "target") as bar:
             for point in itertools.islice(_points(over, seed), count):
                 only = len(over) == 1
-                piece = next(iter(point.values())) if only else "; ".join(
-                    f"{name} = {text}" for name, text in point.items()
+                piece = (
+                    next(iter(point.values()))
+                    if only
+                    else "; ".join(f"{name} = {text}" for name, text in point.items())
                 )
                 holds = keeper.load(piece, lambda c: (c["holds"],)) if keeper else None
                 if holds is None:

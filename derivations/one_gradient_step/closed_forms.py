@@ -156,8 +156,12 @@ def explicit_outputs(model: OneGradientStep) -> ExplicitOutputs | None:
         resolvent: at.resolvent.rewrite(sp.Piecewise),
         companion: 1 / (1 + beta * linear**2 * resolvent),
     }
-    moments = {linear: (own, "linear"), residual: (own, "residual"),
-               teacher_linear: (label, "linear"), teacher_residual: (label, "residual")}  # fmt: skip
+    moments = {
+        linear: (own, "linear"),
+        residual: (own, "residual"),
+        teacher_linear: (label, "linear"),
+        teacher_residual: (label, "residual"),
+    }
 
     def numbers(digits: int) -> dict[sp.Symbol, Enclosure]:
         known = {x: found.certified(digits)[part] for x, (found, part) in moments.items()}

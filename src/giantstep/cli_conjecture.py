@@ -94,8 +94,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("search")
     group.add_argument(
         "--method",
-        choices=("identity", "positive terms", "sturm", "derivatives", "branch and bound",
-                 "elimination", "search"),
+        choices=(
+            "identity",
+            "positive terms",
+            "sturm",
+            "derivatives",
+            "branch and bound",
+            "elimination",
+            "search",
+        ),
         help="nothing but this [all]",
     )
     group.add_argument("--tries", type=whole("--tries", 0, 500), metavar="N", help="points")
