@@ -72,8 +72,8 @@ _BITS = 80
 _SINGULAR = (sp.Derivative, sp.DiracDelta)
 _CONTINUOUS = (
     sp.exp, sp.log, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.tanh, sp.atan, sp.asinh, sp.erf, sp.erfc,
-    sp.Abs, sp.Max, sp.Min,
-    sp.asin, sp.acos, sp.acosh, sp.atanh, sp.sech, sp.erfi, erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus,
+    sp.Abs, sp.Max, sp.Min, sp.asin, sp.acos, sp.acosh, sp.atanh, sp.sech, sp.erfi, erfcx,
+    log_cosh, normal_cdf, relu, sigmoid, softplus,
 )  # fmt: skip
 _BOUNDED: dict[type, tuple[sp.Expr, sp.Expr]] = {
     **dict.fromkeys((sp.sin, sp.cos, sp.tanh, sp.erf), (-sp.S.One, sp.S.One)),
