@@ -570,10 +570,15 @@ def _about_targets(
     spans = {key if isinstance(key, str) else key.name: value for key, value in over.items()}
     families: dict[str, TargetFamily | Range | str] = {}
     for name, value in spans.items():
-        if isinstance(value, str) and value.count(":") != 1:
-            families[name] = str(read_target(value))
-            continue
-        one = value if isinstance(value, TargetFamily) else read_range(name, value)
+        one = value
+        if not isinstance(value, TargetFamily):
+            try:
+                one = read_range(name, value)
+            except ParameterError:
+                if not isinstance(value, str):
+                    raise
+                families[name] = str(read_target(value))
+                continue
         if not isinstance(one, TargetFamily) and not (isinstance(one, Range) and one.is_bounded):
             raise ParameterError(
                 f"over: {name} must be a TargetFamily, the text of a target, or a bounded range of "
