@@ -347,10 +347,10 @@ def _problems(
             f"{part.quantity} changes with it"
         )
     quantity = own(part.quantity)
-    shares = _shares(ranges, conditions)
-    if len(shares) == 1 and name not in shares[0][2]:
+    found = _shares(ranges, conditions)
+    if len(found) == 1 and name not in found[0][2]:
         # Of several parts those that are compared may be two.
-        ((ranges, conditions, values),) = shares
+        ((ranges, conditions, values),) = found
         fixed, quantity = {**fixed, **values}, quantity.xreplace(_symbols(values))
     # A condition on the variable is one on both of its values.
     moved = {parameter(name): parameter(name + OTHER)}
@@ -379,7 +379,8 @@ def _solved(
     where: Sequence[Comparison], ranges: Mapping[str, Range]
 ) -> tuple[dict[str, Range], list[Comparison], dict[str, sp.Expr]]:
     """Solve equations among the conditions for variables that they hold linearly."""
-    free, rest, determined = dict(ranges), [], {}
+    free, rest = dict(ranges), list[Comparison]()
+    determined: dict[str, sp.Expr] = {}
     for one in where:
         left, right = (x.xreplace(_symbols(determined)) for x in (one.left, one.right))
         solved = None

@@ -947,8 +947,8 @@ def _derivatives(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
     if goal.about == "the difference":
         never = _at_ends(goal, x, [*inner, *ends], steps) and never
         if goal.strict and not never:
-            zeros = [p.exact for piece in pieces for p in piece.chart.points if p.exact is not None]
-            zero = {x: zeros[0]} if zeros else None
+            exact = [p.exact for piece in pieces for p in piece.chart.points if p.exact is not None]
+            zero = {x: exact[0]} if exact else None
             raise NotProven("derivatives: the margin vanishes in the range", zero)
     elif goal.strict and any(p.chart.signs == (0,) for p in pieces):
         raise NotProven("derivatives: there is a part on which nothing changes")

@@ -288,7 +288,7 @@ def _check(node: ast.AST, targets: Sequence[str], numbers: Sequence[str], text: 
         known, inner = type(node.op) in _OPERATIONS, [node.left, node.right]
     elif isinstance(node, ast.Attribute):
         call = _called(node.value, targets, numbers)
-        attributes = {"leaps": _LEAPS, "staircase": _STAIRCASE}.get(call, {})
+        attributes = _LEAPS if call == "leaps" else _STAIRCASE if call == "staircase" else ()
         known, inner = node.attr in attributes, []
     elif isinstance(node, ast.Call):
         known, inner = _called(node, targets, numbers) in _QUANTITIES, []
