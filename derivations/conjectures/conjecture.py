@@ -22,7 +22,7 @@ from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.targets.target import target as read_target
 from ..curves import HasCurves
 from ..evidence import Finding
-from ..outputs import Outputs, parameter
+from ..outputs import BEST, Outputs, parameter
 from .evaluation import EXACT
 from .problem import OTHER, Problem, Range, exact_number, problems, read_range
 from .proofs import METHODS, NotProven, Proof, attempt, require_points
@@ -384,6 +384,7 @@ def conjecture(
         if not known:
             for part in parts:
                 require_points(part)
+                obstacles += _refusals(part)
             obstacles.append("search: no point of the ranges has a value that meets the conditions")
         elif counts["worst_margin"] < 0:
             obstacles.append("search: in floats the relation fails, and no proof of that was found")
@@ -449,6 +450,26 @@ def _seen(part: Problem, point: Mapping[sp.Symbol, sp.Expr]) -> Violation | None
     if names | {f"{part.statement.variable}{OTHER}"} != set(part.ranges):
         return None
     return turning_point(part, point)
+
+
+def _refusals(part: Problem) -> list[str]:
+    """Return what outputs say in the middle of the ranges, where no point has a value."""
+    result = []
+    middle = {}
+    for name, one in part.ranges.items():
+        low = one.low if one.low.is_finite else one.high - 2 if one.high.is_finite else -sp.S.One
+        high = one.high if one.high.is_finite else low + 2
+        middle[parameter(name)] = (low + high) / 2
+    for output in part.outputs:
+        at = {
+            name: value if value == BEST else float(value.xreplace(middle))
+            for name, value in output.bindings.items()
+        }
+        try:
+            output.value(**{k: x if x != BEST else BEST.name for k, x in at.items()})
+        except GiantstepError as error:
+            result.append(f"{output.name}: {str(error).splitlines()[0]}")
+    return [*dict.fromkeys(result)]
 
 
 def _outputs(of: Any) -> Outputs | None:

@@ -234,3 +234,12 @@ def test_a_store_of_several_targets_resumes(tmp_path):
 def test_infinity_belongs_to_no_range():
     found = verdict("exp(-x) > 0", {"x": (0, math.inf)})
     assert found.proved and found.over["x"] == "[0, oo)"
+
+
+def test_models_without_derivatives_are_searched_and_those_without_values_say_why():
+    one, two = (gs.MultiIndex(f, noise_variance=0.1) for f in ("He(2, x1)", "x1*x2"))
+    text, over = "increasing(overlap, alpha)", {"alpha": (0.5, 3)}
+    assert verdict(text, over, of=one, tries=4).verdict.value == "supported"
+    found = verdict(text, over, of=two, tries=4)
+    assert found.verdict.value == "undecided"
+    assert any("that of one direction" in reason for reason in found.obstacles)
