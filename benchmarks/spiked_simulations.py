@@ -77,7 +77,7 @@ def features(
             student, teacher, spike_strength=r, bulk_variance=c, alignment=gamma, beta=beta,
             noise_variance=noise,
         )  # fmt: skip
-        found = model.simulate(dimension, alpha, ridge, control_variate=True, **options)
+        found = model.simulate(dimension, alpha=alpha, ridge=ridge, control_variate=True, **options)
         theory = at(
             model.solve(alpha=alpha, ridge=ridge, width=round(beta * dimension)), RIDGE_QUANTITIES
         )
@@ -100,7 +100,7 @@ def network(
             student, teacher, step_size=step, alpha0=alpha0, beta=beta, noise_variance=noise,
             allow_non_odd=True,
         )  # fmt: skip
-        found = model.simulate(dimension, alpha, ridge, **options)
+        found = model.simulate(dimension, alpha=alpha, ridge=ridge, **options)
         theory = at(model.spike, ("spike_strength", "bulk_variance", "alignment"))
         direct = gs.SpikedRandomFeatures.from_parameters(
             student, teacher, beta=beta, noise_variance=noise, **theory
@@ -123,7 +123,7 @@ def readout(
             noise_variance=noise,
         )  # fmt: skip
         fitted = gs.ConvexReadout(model, loss, labels, width=round(beta * dimension))
-        found = fitted.simulate(dimension, 2.0, 0.1, **options)
+        found = fitted.simulate(dimension, alpha=2.0, ridge=0.1, **options)
         yield from compare(found, at(fitted.solve(alpha=2.0, ridge=0.1), CONVEX_QUANTITIES))
 
     return run
@@ -150,7 +150,7 @@ def vocabulary(
                 student, teacher, spike_strengths=spikes, bulk_variances=variances, width=width,
                 **model,
             )  # fmt: skip
-        found = built.simulate(dimension, alpha, ridge, **options)
+        found = built.simulate(dimension, alpha=alpha, ridge=ridge, **options)
         # Directions of several teachers are defined up to a rotation: psi is left out for them.
         names = [
             n for n in RIDGE_QUANTITIES if n != "psi" or np.ndim(model.get("alignment", 0)) < 2

@@ -9,11 +9,22 @@ O(1); in either limit the step of the other is zero or infinite.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from typing import Any
+
+import sympy as sp
+from scipy.stats import norm
+
 from ..errors import AssumptionError
-from ..symbolic.expressions.activations import activation, z as variable
+from ..symbolic.expressions.activations import Activation, activation, z as variable
 from ..symbolic.gaussian.expectation import GaussianExpectation, expect
+from .giant_steps.one_step import GiantStep, giant_step
+from .multi_index.label_leaps import LabelLeaps
 from .one_gradient_step.model import OneGradientStep
+from .one_gradient_step.nonlinear_spikes.model import StepAtWidth
 from .spiked_random_features.model import SpikedRandomFeatures
+from .spiked_random_features.vocabulary.model import VocabularyFeatures
 
 
 def as_spiked_features(model: OneGradientStep) -> SpikedRandomFeatures:
@@ -114,6 +125,54 @@ def as_gradient_step(model: SpikedRandomFeatures, *, alpha: float) -> OneGradien
             "teacher"
         )
     return plain if student.mean or teacher.mean else plain.at(centre=False)
+
+
+def as_letters(model: StepAtWidth, *, nodes: int = 10) -> VocabularyFeatures:
+    r"""Return spiked random features whose letters are the readouts of the step.
+
+    A giant step of size :math:`s = \eta/\sqrt N` for each neuron, at this width: all that the
+    forms of this model leave out at relative order θ²/N is in them.
+
+    Parameters
+    ----------
+    nodes : int
+        Letters that stand for a normal readout.
+
+    Raises
+    ------
+    AssumptionError
+        If the step size is zero.
+    """
+    step = model.step
+    if not step.effective_step_size:
+        raise AssumptionError("without a step there are no letters; use OneGradientStep")
+    options: dict[str, Any] = {
+        "step_size": step.effective_step_size / math.sqrt(model.width),
+        "alpha0": step.step_samples,
+        "beta": step.beta,
+        "noise_variance": step.noise_variance,
+        "width": model.width,
+        "allow_non_odd": not step.student_moments.odd,
+        "cache_folder": step.cache_folder,
+    }
+    teacher = step.teacher
+    if step.teacher_moments.mean:
+        teacher = f"{teacher} - ({model._coefficients['teacher'][0]})"
+    if model.letters is not None:
+        return VocabularyFeatures(
+            step.student, teacher, letters=model.letters, fractions=model.fractions or (),
+            **options,
+        )  # fmt: skip
+    return VocabularyFeatures.from_law(step.student, teacher, law=norm(), nodes=nodes, **options)
+
+
+def step_on_labels(
+    labels: LabelLeaps, student: str | sp.Expr | Activation = "relu", **options: Any
+) -> GiantStep:
+    """Return one giant step on the labels; options as for :func:`giantstep.giant_step`."""
+    # A variance, whatever is known of the signs of its parameters.
+    step = giant_step(labels.regression, student, **options)
+    return replace(step, noise_variance=labels.noise_variance)
 
 
 def _centred(teacher: str) -> str:

@@ -26,8 +26,10 @@ from typing import Any, TypeVar
 
 from ..errors import MissingDependencyError, ParameterError
 from ..json_document import WritesJson, json_text
-from ..pages import Block, Indented, Listing, Page, Table
+from ..pages import Block, Indented, Listing, Page, Table, columns
+from ..pictures import Cells, Drawn
 from .evidence import Check, Evidence, EvidenceKind, Finding, Option
+from .readable import readable_latex
 
 __all__ = [
     "Check",
@@ -69,12 +71,21 @@ _MODULES = (
     "one_gradient_step.claims_kernel",
     "one_gradient_step.claims_risk",
     "one_gradient_step.claims_large",
-    "nonlinear_spikes.claims",
+    "one_gradient_step.nonlinear_spikes.claims",
     "overlap_dynamics.claims",
     "multi_index.claims",
 )
 """Where claims of the package are, in the order in which they are listed."""
 
+_ARXIV = re.compile(r"arXiv \d{4}\.\d{4,5}")
+_PLACE = re.compile(
+    r"\b(?:[Rr]esult|[Tt]heorem|[Cc]onjecture|[Pp]roposition|[Aa]ssumption|[Ss]ection|[Ee]quations?)"
+    r" (?:\(\d+\)(?:-\(\d+\))?|\d+(?:\.\d+)*)"
+)
+_PLACES = (
+    *("Result", "Theorem", "Proposition", "Conjecture", "Assumption", "Section"),
+    *("Equation", "Equations"),
+)
 _PLACEHOLDER = re.compile("«([^«»]*)»")
 _Function = TypeVar("_Function", bound=Callable[..., Finding])
 
@@ -136,6 +147,36 @@ class Claim(Page):
 
     def __repr__(self) -> str:
         return f"Claim({self.identifier!r}: {self.title})"
+
+    @property
+    def place(self) -> str:
+        """Where the statement stands in its source, such as "Result 3.1"; empty if not said."""
+        match = _PLACE.search(self.source)
+        return match[0][:1].upper() + match[0][1:] if match else ""
+
+    @property
+    def paper(self) -> str:
+        """The first paper of the source by its number, such as "arXiv 2402.04980"; or empty."""
+        match = _ARXIV.search(self.source)
+        return match[0] if match else ""
+
+    def __str__(self) -> str:
+        # A terminal sets no formulas; notebooks and reports do.
+        return readable_latex(super().__str__())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; the statement is in LaTeX."""
+        return {
+            "identifier": self.identifier,
+            "title": self.title,
+            "statement": self.statement,
+            "source": self.source,
+            "status": self.status.value,
+            "checks": [
+                {"kind": check.kind.value, "description": check.description, "slow": check.slow}
+                for check in self.checks
+            ],
+        }
 
     def page(self) -> Iterable[Block]:
         """Return the statement and its checks."""
@@ -218,6 +259,89 @@ class Verdict(Page, WritesJson):
             "skipped": list(self.skipped),
             "unavailable": list(self.unavailable),
         }
+
+
+_KINDS = list(EvidenceKind)
+
+
+def _in_order(place: str) -> tuple[Any, ...]:
+    """Return a key that sorts Result 3.10 behind Result 3.9, and what has no place last."""
+    kind = place.partition(" ")[0]
+    return (not place, _PLACES.index(kind) if place else 0, [*map(int, re.findall(r"\d+", place))])
+
+
+def _authors(claims: Iterable[Claim]) -> str:
+    """Return the longest list of authors before the number of a paper, as claims write it."""
+    found = [re.split(r"[;:]|, equation", c.source.partition(c.paper)[0])[-1] for c in claims]
+    names = [text for text in found if text.strip(" ,")[:1].isupper()]
+    return max((f"{name.strip(' ,')}, " for name in names), key=len, default="")
+
+
+class Claims(tuple[Claim, ...], Page, Drawn):
+    """Claims, in order; as a figure how many checks of each kind every one has."""
+
+    __slots__ = ()
+
+    def page(self) -> Iterable[Block]:
+        """Return the claims one after the other."""
+        for number, claim in enumerate(self):
+            if number:
+                yield ""
+            yield claim
+
+    def by_paper(self) -> str:
+        """Return the claims by paper and by the number of what is claimed there, as text."""
+        papers: dict[str, list[Claim]] = {}
+        for claim in self:
+            papers.setdefault(claim.paper, []).append(claim)
+        blocks = []
+        for paper in sorted(papers, key=lambda name: (not name, name)):
+            rows = [
+                (claim.identifier, claim.place, claim.title)
+                for claim in sorted(papers[paper], key=lambda claim: _in_order(claim.place))
+            ]
+            head = f"{_authors(papers[paper])}{paper}" if paper else "derived here"
+            blocks.append(f"{head}\n{columns(rows)}")
+        return "\n\n".join(blocks)
+
+    def picture(self) -> Cells:
+        """Return a table of the checks by kind."""
+        counts = [[sum(c.kind is kind for c in claim.checks) for kind in _KINDS] for claim in self]
+        return Cells(
+            [f"{claim.identifier}: {claim.title}" for claim in self],
+            [kind.value for kind in _KINDS],
+            [[str(n or "") for n in row] for row in counts],
+            [["good" if n else "none" for n in row] for row in counts],
+            "checks of every claim, by what they rest on",
+        )
+
+
+class Verdicts(list[Verdict], Page, Drawn):
+    """Verdicts, in order; as a figure how many checks of each kind have passed."""
+
+    def page(self) -> Iterable[Block]:
+        """Return the verdicts one after the other."""
+        for number, verdict in enumerate(self):
+            if number:
+                yield ""
+            yield verdict
+
+    def picture(self) -> Cells:
+        """Return a table of the checks by kind: passed of all that ran."""
+        texts, tones = [], []
+        for verdict in self:
+            ran = [[e.passed for e in verdict.evidence if e.kind is kind] for kind in _KINDS]
+            left = len(verdict.skipped) + len(verdict.unavailable)
+            texts.append([f"{sum(x)} of {len(x)}" if x else "" for x in ran] + [str(left or "")])
+            seen = [("good" if all(x) else "poor") if x else "none" for x in ran]
+            tones.append([*seen, "fair" if left else "none"])
+        return Cells(
+            [f"{v.claim.identifier}: {v.claim.title}" for v in self],
+            [*(kind.value for kind in _KINDS), "not run"],
+            texts,
+            tones,
+            f"{sum(v.passed for v in self)} of {len(self)} claims passed",
+        )
 
 
 @dataclass
@@ -354,7 +478,7 @@ def evidence(
     return register
 
 
-def claims() -> tuple[Claim, ...]:
+def claims() -> Claims:
     """Return all claims of all lines of work, then those that users have declared.
 
     Examples
@@ -365,12 +489,12 @@ def claims() -> tuple[Claim, ...]:
     _load()
     places = {f"{__package__}.{name}": i for i, name in enumerate(_MODULES)}
     result = sorted(_DECLARED.values(), key=lambda given: places.get(given.module, len(places)))
-    return tuple(declaration.complete() for declaration in result)
+    return Claims(declaration.complete() for declaration in result)
 
 
-def claims_from(module: str) -> tuple[Claim, ...]:
+def claims_from(module: str) -> Claims:
     """Return the claims that a module declares, or has evidence for, by its import name."""
-    return tuple(
+    return Claims(
         claim
         for claim in claims()
         if _DECLARED[claim.identifier].module == module
@@ -439,7 +563,7 @@ def verify(
     certified: bool = False,
     progress: bool = True,
     **options: Any,
-) -> list[Verdict]:
+) -> Verdicts:
     """Recompute the evidence of claims.
 
     Checks that need a package that is not installed are listed as not available.
@@ -461,8 +585,8 @@ def verify(
 
     Returns
     -------
-    list of Verdict
-        In the order of `names`.
+    Verdicts
+        A list, in the order of `names`.
 
     Raises
     ------
@@ -487,15 +611,26 @@ def verify(
     work = [(claim, claim.proofs if certified else claim.checks) for claim in chosen]
     total = sum(slow or not check.slow for _, checks in work for check in checks)
     with tqdm(total=total, delay=1, disable=not progress, unit="check") as bar:
-        return [
+        return Verdicts(
             _verdict(claim, checks, slow, options, bar.update, progress=progress)
             for claim, checks in work
-        ]
+        )
 
 
 def to_json(verdicts: Sequence[Verdict]) -> str:
     """Return verdicts as a JSON list of plain values, to be stored."""
     return json_text([verdict.to_dict() for verdict in verdicts])
+
+
+def named(names: Sequence[str]) -> Claims:
+    """Return claims by their identifiers.
+
+    Raises
+    ------
+    ParameterError
+        If there is no claim of a name; the message has the nearest one.
+    """
+    return Claims(_choose(names))
 
 
 def _choose(names: Sequence[str] | None) -> tuple[Claim, ...]:

@@ -11,11 +11,15 @@ import numpy as np
 
 from ..errors import ParameterError
 from .figures import (
-    BLUE,
+    BEST_LINEAR,
     GREEN,
     GREY,
     VERMILLION,
-    checked_axes,
+    Pen,
+    draw_grid,
+    draw_legend,
+    draw_level,
+    drawing,
     number_text,
     plain_text,
     set_heading,
@@ -44,7 +48,6 @@ LABELS = {
 """What axes are called."""
 
 _ERROR = "test_error"
-_COLOURS = (BLUE, VERMILLION, GREEN, GREY)
 _DECADE = 10.0
 _SIZE, _MAP_SIZE = (6.0, 4.0), (6.6, 4.6)
 # Values of a second parameter that are still lines; more are a map.
@@ -58,6 +61,7 @@ def plot_curve(
     *,
     simulation: xr.Dataset | None = None,
     ax: Any = None,
+    **style: Any,
 ) -> Any:
     """Draw a curve; see :meth:`.curves.Curve.plot`."""
     data: Any = curve if hasattr(curve, "data_vars") else getattr(curve, "dataset", None)
@@ -72,29 +76,26 @@ def plot_curve(
                 "simulation must be a dataset as returned by simulate, over the parameter of the "
                 "curve"
             )
-    with styled():
+    if not 0 < len(over) < 3:
+        raise ParameterError(
+            f"a curve over {len(over)} parameters has no figure; choose values of "
+            f"{', '.join(over[2:])}, as in curve.to_dataset().sel(...)"
+            if over
+            else "a curve without axes has no figure: give one parameter as an array"
+        )
+    is_map = len(over) == 2 and data.sizes[over[1]] > MOST_LINES
+    with drawing(ax, style, size=_MAP_SIZE if is_map else _SIZE) as (axes, pen):
+        data = data.sortby(over)
         if len(over) == 1:
-            axes = checked_axes(ax, _SIZE)
-            _draw_lines(axes, data.sortby(over[0]), over[0], names, simulation)
-        elif len(over) == 2 and data.sizes[over[1]] <= MOST_LINES:
-            axes = checked_axes(ax, _SIZE)
-            _draw_family(axes, data.sortby(over), over, names[0])
-        elif len(over) == 2:
-            axes = checked_axes(ax, _MAP_SIZE)
+            _draw_lines(axes, data, over[0], names, simulation, pen)
+        elif is_map:
             x, y = over
-            ordered = data.sortby(over)
-            draw_map(axes, ordered[names[0]].transpose(y, x), names[0].replace("_", " "))
+            draw_map(axes, data[names[0]].transpose(y, x), names[0].replace("_", " "))
             for axis, name in ((axes.xaxis, x), (axes.yaxis, y)):
                 axis.set_label_text(LABELS.get(name, name))
-            set_heading(axes, _title(data.attrs), _parameter_line(data.attrs, over))
+            set_heading(axes, _title(data.attrs), _parameters(data.attrs, over))
         else:
-            raise ParameterError(
-                f"a curve over {len(over)} parameters has no figure; choose values of "
-                f"{', '.join(over[2:]) or 'an array as axis'}, as in "
-                "curve.to_dataset().sel(...)"
-                if over
-                else "a curve without axes has no figure: give one parameter as an array"
-            )
+            _draw_family(axes, data, over, names[0], pen)
     return axes
 
 
@@ -153,48 +154,55 @@ def _chosen(data: xr.Dataset, of: str | Sequence[str] | None) -> list[str]:
 
 
 def _draw_lines(
-    axes: Any, data: xr.Dataset, over: str, names: Sequence[str], simulation: xr.Dataset | None
+    axes: Any,
+    data: xr.Dataset,
+    over: str,
+    names: Sequence[str],
+    simulation: xr.Dataset | None,
+    pen: Pen,
 ) -> None:
     attributes = data.attrs
-    drawn: list[Any] = []
-    alone = data.sizes[over] == 1
-    for name, colour in zip(names, _cycled(len(names)), strict=True):
-        drawn.append(data[name].to_numpy())
-        axes.plot(
-            data[over], drawn[-1], color=colour, marker="s" if alone else None, zorder=3,
-            label=_theory_label(attributes) if names == [_ERROR] else name.replace("_", " "),
-        )  # fmt: skip
+    alone = "s" if data.sizes[over] == 1 else None
+    several, named = len(names) > 1, []
+    for name in names:
+        label = _theory_label(attributes) if names == [_ERROR] else name.replace("_", " ")
+        look = pen(label, several=several, marker=alone, zorder=3)
+        # Colours follow each other, so that a second curve in the same axes has its own.
+        [line] = axes.plot(data[over], data[name], **look)
+        named += [] if "label" in pen.style else [(line, label if several else "")]
     if "test_error_complete" in data.variables and names == [_ERROR]:
-        drawn.append(data["test_error_complete"].to_numpy())
         axes.plot(
-            data[over], drawn[-1], color=BLUE, linestyle=(0, (1, 1.2)), linewidth=1.6,
-            marker="x" if alone else None, zorder=3, label="complete to leading order",
+            data[over], data["test_error_complete"], color=line.get_color(),
+            linestyle=(0, (1, 1.2)), linewidth=1.6, marker="x" if alone else None, zorder=3,
+            label="complete to leading order",
         )  # fmt: skip
     if simulation is not None:
-        drawn.append(_draw_simulation(axes, simulation, over, names[0]))
-    if _is_error(names):
-        _draw_bound(axes, attributes, drawn)
-    _finish(axes, data, over, names, drawn)
-    set_heading(axes, _title(attributes), _parameter_line(attributes, [over]))
+        _draw_simulation(axes, simulation, over, names[0], Pen(_colour_of(pen)))
+    _finish(axes, data, over, names)
+    set_heading(axes, _title(attributes), _parameters(attributes, [over]), named)
 
 
-def _draw_simulation(axes: Any, simulation: xr.Dataset, over: str, name: str) -> Any:
-    """Draw means with error bars; return the means."""
-    means = simulation[f"{name}_mean"].to_numpy()
+def _colour_of(pen: Pen) -> dict[str, Any]:
+    return {} if pen.colour is None else {"color": pen.colour}
+
+
+def _draw_simulation(axes: Any, simulation: xr.Dataset, over: str, name: str, pen: Pen) -> None:
+    """Draw means with error bars."""
     bars = simulation[f"{name}_standard_error"].to_numpy()
+    look = pen(
+        _simulation_label(simulation), markersize=5, markerfacecolor="white", markeredgewidth=1.4,
+        zorder=4,
+    )  # fmt: skip
     axes.errorbar(
         simulation[over],
-        means,
+        simulation[f"{name}_mean"],
         # One network has no standard error.
         yerr=bars if all(map(math.isfinite, bars)) else None,
-        fmt="o", color=VERMILLION, markersize=5, markerfacecolor="white",
-        markeredgewidth=1.4, elinewidth=1.4, capsize=3, zorder=4,
-        label=_simulation_label(simulation),
-    )  # fmt: skip
-    return means
+        **{"fmt": "o", "elinewidth": 1.4, "capsize": 3, **look},
+    )
 
 
-def plot_simulation(simulation: xr.Dataset, *, ax: Any = None) -> Any:
+def plot_simulation(simulation: xr.Dataset, *, ax: Any = None, **style: Any) -> Any:
     """Draw simulated test errors over the sample complexity, without a theory.
 
     Parameters
@@ -208,44 +216,30 @@ def plot_simulation(simulation: xr.Dataset, *, ax: Any = None) -> Any:
     matplotlib.axes.Axes
     """
     data = simulation.sortby("alpha")
-    with styled():
-        axes = checked_axes(ax, _SIZE)
-        drawn = [_draw_simulation(axes, data, "alpha", _ERROR)]
-        _finish(axes, data, "alpha", [_ERROR], drawn)
+    with drawing(ax, style, size=_SIZE) as (axes, pen):
+        look = Pen({"color": VERMILLION, **pen.style})
+        _draw_simulation(axes, data, "alpha", _ERROR, look)
+        _finish(axes, data, "alpha", [_ERROR])
     return axes
 
 
-def _draw_family(axes: Any, data: xr.Dataset, over: Sequence[str], name: str) -> None:
+def _draw_family(axes: Any, data: xr.Dataset, over: Sequence[str], name: str, pen: Pen) -> None:
     """Draw a line for each value of the second parameter."""
     import matplotlib as mpl
 
     x, second = over
-    drawn: list[Any] = []
     values = data[second].to_numpy()
     colours = mpl.colormaps["viridis"](np.linspace(0.1, 0.8, len(values)))
     letter = LABELS.get(second, second)
     for value, colour in zip(values, colours, strict=True):
-        drawn.append(data[name].sel({second: value}).to_numpy())
-        text = f"{letter} = {value:.4g}"
-        axes.plot(data[x], drawn[-1], color=colour, zorder=3, label=text)
-    if _is_error([name]):
-        _draw_bound(axes, data.attrs, drawn)
-    _finish(axes, data, x, [name], drawn)
-    set_heading(axes, _title(data.attrs), _parameter_line(data.attrs, over))
+        look = pen(f"{letter} = {value:.4g}", several=True, color=colour, zorder=3)
+        axes.plot(data[x], data[name].sel({second: value}), **look)
+    _finish(axes, data, x, [name])
+    set_heading(axes, _title(data.attrs), _parameters(data.attrs, over))
 
 
 def _is_error(names: Sequence[str]) -> bool:
     return any(name == _ERROR or name.startswith("risk_") for name in names)
-
-
-def _draw_bound(axes: Any, attributes: dict[str, Any], drawn: list[Any]) -> None:
-    best = attributes.get("best_linear_error")
-    if best is not None and best > 0:
-        drawn.append([best])
-        axes.axhline(
-            best, color=GREY, linestyle=(0, (5, 3)), linewidth=1.3, zorder=2,
-            label="best linear predictor",
-        )  # fmt: skip
 
 
 def draw_lines_beside(axes: Any, over: Sequence[float], lines: Mapping[str, Any]) -> None:
@@ -265,37 +259,26 @@ def draw_lines_beside(axes: Any, over: Sequence[float], lines: Mapping[str, Any]
             axes.plot(
                 over, values, color=colour, linestyle=style, linewidth=1.3, zorder=2, label=name
             )
-        handles, labels = axes.get_legend_handles_labels()
-        axes.legend(handles, labels, frameon=True, framealpha=0.9, edgecolor="none", loc="best")
+        draw_legend(axes)
 
 
-def _finish(
-    axes: Any, data: xr.Dataset, over: str, names: Sequence[str], drawn: Sequence[Any]
-) -> None:
-    """Set scales, labels, grid and legend."""
-    values = [float(v) for group in drawn for v in group if v > 0]
+def _finish(axes: Any, data: xr.Dataset, over: str, names: Sequence[str]) -> None:
+    """Draw the bound; set scales, labels, grid and legend, of all that the axes hold."""
+    best = data.attrs.get("best_linear_error")
+    if _is_error(names) and best is not None and best > 0:
+        draw_level(axes, best, BEST_LINEAR)
+    values = [float(v) for line in axes.lines for v in line.get_ydata() if v > 0]
     if values and max(values) > _DECADE * min(values) and _is_error(names):
         axes.set_yscale("log")
     else:
         axes.margins(y=0.12)
     if over != "alpha":
         set_scale(axes.xaxis, data[over].to_numpy())
-    axes.grid(True, which="major", color="#e4e4e4", linewidth=0.6, zorder=0)
-    axes.set_axisbelow(True)
+    draw_grid(axes)
     axes.set_xlabel(LABELS.get(over, over))
     common = {name.split("_", 1)[0] for name in names}
     axes.set_ylabel(names[0].replace("_", " ") if len(names) == 1 else ", ".join(sorted(common)))
-    handles, labels = axes.get_legend_handles_labels()
-    # Containers of error bars come last by themselves; the horizontal line belongs there.
-    order = sorted(range(len(labels)), key=lambda i: labels[i].startswith("best"))
-    axes.legend(
-        [handles[i] for i in order], [labels[i] for i in order],
-        frameon=True, framealpha=0.9, edgecolor="none", loc="best",
-    )  # fmt: skip
-
-
-def _cycled(count: int) -> list[str]:
-    return [_COLOURS[i % len(_COLOURS)] for i in range(count)]
+    draw_legend(axes)
 
 
 def _theory_label(attributes: dict[str, Any]) -> str:
@@ -338,7 +321,7 @@ _READOUT = {
 }  # fmt: skip
 
 
-def _parameter_line(attributes: dict[str, Any], over: Sequence[str]) -> str:
+def _parameters(attributes: dict[str, Any], over: Sequence[str]) -> list[str]:
     """Return what a figure holds fixed, for its subtitle."""
     model = _model(attributes)
     known = {**model, **attributes}
@@ -349,9 +332,8 @@ def _parameter_line(attributes: dict[str, Any], over: Sequence[str]) -> str:
         letters = _SPIKE
     elif not model.get("step_size", 1) and "step_size" not in over:
         letters, known = {**_SPIKE, "step_size": "s"}, {**attributes, "step_size": 0}
-    parts = [
+    return [
         f"{letter} = {number_text(known[name])}"
         for name, letter in {**letters, **_READOUT}.items()
         if name not in over and isinstance(known.get(name), int | float)
     ]
-    return "$" + r",\ ".join(parts) + "$" if parts else ""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -22,10 +22,19 @@ from ..errors import ConvergenceError, ParameterError
 from ..json_document import JsonDocument
 from ..numeric.arguments import positive_number
 from ..numeric.saddle_point_solver import BatchSolution
-from ..pages import Block, Page, Table
+from ..pages import Block, Page, Table, latex_text
+from ..result import latex_number
 from .curve_figure import plot_curve
+from .json_text import saved_model
 from .kernels.arguments import Points, column, known_names
-from .kernels.sweep import Execution, Variables, groups_of_rows, joined, run_sweep
+from .kernels.sweep import (
+    Execution,
+    Variables,
+    groups_of_rows,
+    joined,
+    run_sweep,
+    with_execution,
+)
 from .outputs import ClosedForms, ExplicitOutputs, Outputs
 from .penalties import PAPER_RIDGE, PaperRidge
 
@@ -242,17 +251,12 @@ class HasCurves(ABC):
         """Return outputs as rational functions of symbols with signs, where they are that."""
         return None
 
+    @with_execution
     def curve(
         self,
         *,
         product: bool = True,
-        failures: str = "raise",
         rtol: float = 1e-11,
-        workers: int | None = None,
-        executor: Executor | None = None,
-        progress: bool = True,
-        out: str | os.PathLike[str] | None = None,
-        store: str | os.PathLike[str] | None = None,
         **parameters: Any,
     ) -> Curve:
         """Return the answers over any parameters: arrays are axes, alone or as a grid.
@@ -294,6 +298,7 @@ class HasCurves(ABC):
         ConvergenceError
             If a point has no solution; what was computed is its `state`, unless it went to a file.
         """
+        execution, parameters = Execution.of(parameters)
         domains = dict(self._axes())
         if isinstance(ridge := parameters.get("ridge"), PaperRidge):
             domains[PAPER_RIDGE] = domains["ridge"]
@@ -312,7 +317,6 @@ class HasCurves(ABC):
                 f"{missing[0]} must be given, a number or an array; other parameters are "
                 f"{', '.join(name for name in domains if name not in self._asked)}"
             )
-        execution = Execution(failures, workers, executor, progress, out, store)
         columns = {name: column(name, value, domains[name]) for name, value in parameters.items()}
         own = {
             name: as_given(value)
@@ -322,7 +326,7 @@ class HasCurves(ABC):
         model = self.at(**own) if own else self
         columns = {name: value for name, value in columns.items() if name not in own}
         points = Points.of(tuple(columns), columns, bool(product), {})
-        if len(points) > _MOST_POINTS and out is None:
+        if len(points) > _MOST_POINTS and execution.out is None:
             raise ParameterError(
                 f"the product of {', '.join(points.axes)} has {len(points):.2g} points; at most "
                 f"{_MOST_POINTS:.0e} are kept in memory: give shorter arrays, or a file with out="
@@ -345,7 +349,7 @@ class HasCurves(ABC):
             execution=execution,
             refuse=work.refusal,
         )
-        return model._curve(result if out else model._arranged(result))
+        return model._curve(result if execution.out else model._arranged(result))
 
 
 PARAMETERS = {
@@ -418,6 +422,7 @@ class Curve(Page, JsonDocument):
         *,
         simulation: Any = None,
         ax: Any = None,
+        **style: Any,
     ) -> Any:
         """Draw outputs over the parameters: lines over one, a map of one output over two.
 
@@ -430,6 +435,8 @@ class Curve(Page, JsonDocument):
             standard errors.
         ax : matplotlib.axes.Axes, optional
             Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
@@ -442,7 +449,23 @@ class Curve(Page, JsonDocument):
         MissingDependencyError
             Without matplotlib.
         """
-        return plot_curve(self, of, simulation=simulation, ax=ax)
+        return plot_curve(self, of, simulation=simulation, ax=ax, **style)
+
+    def report(self, path: str | os.PathLike[str], *, title: str = "", command: str = "") -> Path:
+        """Write the curve as one HTML file; one of spiked features with all that was derived.
+
+        As :meth:`.Reported.report`.
+        """
+        try:
+            model = saved_model(str(self.dataset.attrs.get("model")))
+        except ParameterError:
+            # Curves of kernels name a system.
+            model = None
+        write = getattr(model, "write_curve_report", None)
+        if write is None or self.axes != ("alpha",):
+            return super().report(path, title=title, command=command)
+        written: Path = write(path, self.dataset, command=command)
+        return written
 
     def page(self) -> Iterable[Block]:
         """Return the outputs that matter most, at points from both ends of a long curve."""
@@ -458,6 +481,14 @@ class Curve(Page, JsonDocument):
             rows.insert(half, tuple("…" for _ in names))
         yield Table(rows, [name.replace("_", " ") for name in names])
         yield self.rests_on
+
+    def latex(self) -> str:
+        """Return the table of the page as an array of LaTeX, without delimiters."""
+        (table,) = (block for block in self.page() if isinstance(block, Table))
+        rows = [[latex_text(heading) for heading in table.headings]]
+        rows += [[r"\dots" if x == "…" else latex_number(x) for x in row] for row in table.rows]
+        body = r" \\ ".join(" & ".join(row) for row in rows)
+        return rf"\begin{{array}}{{{'r' * len(table.headings)}}}{body}\end{{array}}"
 
     @property
     def rests_on(self) -> str:
@@ -479,7 +510,9 @@ class Curve(Page, JsonDocument):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dataset as plain values."""
-        types = {str(name): str(v.dtype) for name, v in self.dataset.variables.items()}
+        # In the order in which they are read back.
+        names = (*self.dataset.coords, *self.dataset.data_vars)
+        types = {str(name): str(self.dataset[name].dtype) for name in names}
         return {"dataset": _finite_texts(self.dataset.to_dict()), "types": types}
 
     @classmethod

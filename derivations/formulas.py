@@ -21,10 +21,12 @@ from ..symbolic.gaussian.expectation import GaussianExpectation
 from ..symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 
 _GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "Gamma": "Γ", "Delta": "Δ", "epsilon": "ϵ",
-    "varepsilon": "ε", "eta": "η", "theta": "θ", "vartheta": "ϑ", "kappa": "κ", "lambda": "λ",
-    "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "varphi": "φ",
-    "psi": "ψ", "chi": "χ", "tau": "τ", "zeta": "ζ", "omega": "ω", "ell": "\N{SCRIPT SMALL L}",
+    "alpha": "α", "beta": "β", "gamma": "γ", "Gamma": "Γ", "delta": "δ", "Delta": "Δ",
+    "epsilon": "ϵ", "varepsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ", "Theta": "Θ",
+    "vartheta": "ϑ", "kappa": "κ", "lambda": "λ", "Lambda": "Λ", "mu": "μ", "nu": "ν",
+    "xi": "ξ", "Xi": "Ξ", "pi": "π", "Pi": "Π", "rho": "ρ", "sigma": "σ", "Sigma": "Σ", "tau": "τ",
+    "phi": "ϕ", "Phi": "Φ", "varphi": "φ", "chi": "χ", "psi": "ψ", "Psi": "Ψ",
+    "omega": "ω", "Omega": "Ω", "ell": "\N{SCRIPT SMALL L}",
 }  # fmt: skip
 # Base, hat, subscript, superscript: Vhat_1, alpha_0, mu_2^2.
 _SCRIPT = r"(?:([A-Za-z0-9*]+)|\{([^{}]+)\})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 from ..atomic_files import write_atomically
 from ..errors import GiantstepError, ParameterError
+from ..pages import Table, as_html
 
 
 def to_json(model: str, arguments: Mapping[str, Any]) -> str:
@@ -38,11 +40,46 @@ def from_json(model: str, text: str) -> dict[str, Any]:
     return {name: math.inf if value == "inf" else value for name, value in values.items()}
 
 
+def saved_model(text: str) -> Any:
+    """Return the model that any :meth:`SavedModel.to_json` wrote.
+
+    Raises
+    ------
+    ParameterError
+        If the text is not such JSON.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> saved_model(OneGradientStep("erf", "tanh", alpha=2).to_json()).alpha
+    2.0
+    """
+    try:
+        name = str(json.loads(text)["model"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParameterError(f"text is not a model written by to_json: {error}") from None
+    if name not in _KNOWN:
+        # All models are public names, which are imported when they are asked for.
+        public = importlib.import_module(__package__.partition(".")[0])
+        for known in dir(public):
+            getattr(public, known)
+    if name not in _KNOWN:
+        raise ParameterError(f"text is not a model written by to_json: there is no model {name!r}")
+    return _KNOWN[name].from_json(text)
+
+
+_KNOWN: dict[str, type[SavedModel]] = {}
+
+
 class SavedModel:
     """A model, a dataclass, that is written as its arguments and made of them again."""
 
     _model: ClassVar[str]
     """What the document says it is."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _KNOWN[cls._model] = cls
 
     def _arguments(self) -> Mapping[str, Any]:
         """Return what is written, as plain values."""
@@ -77,6 +114,13 @@ class SavedModel:
             raise
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"text is not a model written by to_json: {error}") from None
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for name, value in self._arguments().items():
+            inner = value if isinstance(value, Mapping) else {name: value}
+            rows += [(k.replace("_", " "), str(x)) for k, x in inner.items() if x is not None]
+        return as_html([self._model.replace("_", " "), Table(rows)])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file as JSON.

@@ -276,7 +276,7 @@ class SimulatedNetworks(Page):
             },
         )  # fmt: skip
 
-    def plot(self, theory: Curve | None = None, *, ax: Any = None) -> Any:
+    def plot(self, theory: Curve | None = None, *, ax: Any = None, **style: Any) -> Any:
         """Draw the test error over the sample complexity with standard errors.
 
         Parameters
@@ -284,6 +284,9 @@ class SimulatedNetworks(Page):
         theory : Curve, optional
             A learning curve of any model, drawn as a line.
         ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
@@ -302,8 +305,8 @@ class SimulatedNetworks(Page):
                 "plot draws test errors over the sample complexity; measure 'errors' with one ridge"
             )
         if theory is None:
-            return plot_simulation(data, ax=ax)
-        return plot_curve(theory, simulation=data, ax=ax)
+            return plot_simulation(data, ax=ax, **style)
+        return plot_curve(theory, simulation=data, ax=ax, **style)
 
     def __repr__(self) -> str:
         return (

@@ -19,6 +19,7 @@ from ..errors import ConvergenceError, ParameterError
 from ..numeric.arguments import checked_switch, moderate_number, real_number
 from ..numeric.optimum import Axis, LocalMinimum, Objective, Slopes, search
 from ..pages import Block, Table
+from ..pictures import Line, Lines, Picture
 from ..result import Number, Result, quantity
 from .kernels.arguments import column, known_names
 
@@ -246,6 +247,26 @@ class Optimum(Result):
         if not self.is_interior:
             return f"float; the sign of the {how}, larger than its estimated error"
         return f"float, zero of the {how} with estimated error {self.error:.1e}"
+
+    def picture(self) -> Picture:
+        """Return optima of one parameter with parabolas at them, as bars those of several."""
+        if len(self.point) > 1:
+            return super().picture()
+        [name] = self.over
+        low, high = self.bounds[name]
+        lines = []
+        for local in self.minima:
+            x = float(local.point[name])
+            # A quarter around an optimum, or the side of a bound that is inside.
+            grid = np.linspace(max(low, 0.75 * x), min(high, 1.25 * x or 0.25 * high), 41)
+            away = grid - x
+            curvature = local.hessian[0][0] if local.hessian else 0.0
+            near = local.value + local.gradient[name] * away + curvature * away**2 / 2
+            lines.append(Line(grid.tolist(), near.tolist(), "to second order", "--", beside=True))
+        places, values = zip(*((float(m.point[name]), m.value) for m in self.minima), strict=True)
+        label = f"{self.kind}: {float(self.value):.4g}"
+        lines.append(Line(places, values, label, style="", mark="o"))
+        return Lines(lines, in_words(name), in_words(self.of))
 
     def page(self) -> Iterable[Block]:
         """Return the optimum, of which kind it is, and other local optima."""

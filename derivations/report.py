@@ -1,46 +1,29 @@
-"""A result as one HTML file that opens offline: figure, numbers, formulas, provenance.
+"""Results as one HTML file that opens offline: figure, numbers, formulas, provenance.
 
-Nothing is loaded from anywhere: styles and the figure are inline, formulas are MathML.
+Nothing is loaded from anywhere: styles and figures are inline, formulas are MathML. All reports are
+made of one template; :mod:`.curve_report` fills it for learning curves, the rest from what results
+say of themselves.
 """
 
 from __future__ import annotations
 
-import math
+import html
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import sympy as sp
+from typing import Any
 
 from .. import __version__
 from ..atomic_files import write_atomically
-from ..errors import MissingDependencyError, ParameterError
-from .curve_figure import plot_curve
-from .figures import svg_text
-from .formulas import math_element, mathml_row
-from .spiked_random_features.bulk_law import BulkLaw
-from .spiked_random_features.model import LARGE_SPREAD, quality_text
-from .spiked_random_features.presentation import sections
-from .tables import (
-    COMPLETE,
-    COMPLETE_COLUMNS,
-    COMPLETE_INCLUDED,
-    FINITE_SIZE,
-    FINITE_WIDTH_INCLUDED,
-    SIMULATION_COLUMNS,
-    THEORY_COLUMNS,
-    complete_cells,
-    simulation_cells,
-    simulation_rests_on,
-    theory_cells,
-    theory_rests_on,
-    uninformative,
-)
+from ..errors import GiantstepError, MissingDependencyError
+from ..pages import Typeset
+from .figures import off_screen, svg_text
+from .latex_mathml import MathError, mathml, with_formulas
 
 try:
     import jinja2
@@ -50,112 +33,190 @@ except ImportError:
         'the report needs Jinja2, which is not installed; use pip install "giantstep[plot]"'
     ) from None
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from .spiked_random_features.model import SpikedRandomFeatures
-
 _TEMPLATE = Path(__file__).parent / "templates" / "report.html"
 _PACKAGES = ("numpy", "scipy", "sympy", "numba", "xarray", "matplotlib")
-_NOT_NEEDED = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>", re.DOTALL)
+_NOT_NEEDED = re.compile(
+    r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL
+)
 _NAMESPACE = re.compile(r'\s+xmlns(?::\w+)?="[^"]*"')
 
 
-def write_report(
-    path: str | os.PathLike[str],
-    model: SpikedRandomFeatures,
-    curve: xr.Dataset,
-    simulation: xr.Dataset | None = None,
-    *,
-    rows: Sequence[float] | None = None,
-    figure: Any = None,
-    command: str = "",
-    seconds: float | None = None,
-) -> Path:
-    """Write :func:`html_report` to a file; a reader sees all of it or none.
+@dataclass(frozen=True)
+class Formulas:
+    """Formulas under a heading, as MathML."""
 
-    Parameters
+    title: str
+    remark: str
+    formulas: Sequence[Markup]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a report says of one result; what is empty is left out.
+
+    Attributes
     ----------
-    path : path-like
-    model, curve, simulation, rows, figure, command, seconds
-        As for :func:`html_report`.
-
-    Returns
-    -------
-    Path
+    title : str
+    figure : Markup
+        As SVG.
+    caption : str
+    body : Markup
+        The result in HTML.
+    columns, rows : sequences
+        A table of numbers.
+    rests_on : sequence of str
+    parameters : sequence of tables
+        Rows of symbol, meaning and value.
+    remark : str
+        About the formulas.
+    sections : sequence of Formulas
     """
-    text = html_report(
-        model, curve, simulation, rows=rows, figure=figure, command=command, seconds=seconds
-    )
-    result = Path(path)
-    write_atomically(result, text)
-    return result
+
+    title: str = ""
+    figure: Markup | str = ""
+    caption: str = ""
+    body: Markup | str = ""
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    rests_on: Sequence[str] = ()
+    parameters: Sequence[Sequence[tuple[Markup, str, str]]] = ()
+    remark: str = ""
+    sections: Sequence[Formulas] = ()
 
 
-def html_report(
-    model: SpikedRandomFeatures,
-    curve: xr.Dataset,
-    simulation: xr.Dataset | None = None,
+def rendered(
+    title: str,
+    parts: Sequence[Part],
     *,
-    rows: Sequence[float] | None = None,
-    figure: Any = None,
+    lead: str = "",
+    warnings: Sequence[str] = (),
     command: str = "",
+    code: str = "",
+    run: Sequence[tuple[str, str]] = (),
     seconds: float | None = None,
+    cite: Markup | str = "",
 ) -> str:
-    """Return a learning curve with everything that is needed to judge and to repeat it.
+    """Return a report as HTML without any reference to other files.
 
     Parameters
     ----------
-    model : SpikedRandomFeatures
-    curve : xarray.Dataset
-        As ``model.curve(...).to_dataset()`` returns it, over ``alpha``.
-    simulation : xarray.Dataset, optional
-        As ``model.simulate`` returns it; its sample complexities have to occur in `curve`.
-    rows : sequence of float, optional
-        Sample complexities for the table; default: those of the simulation, else all.
-    figure : matplotlib.figure.Figure, optional
-        Default: drawn from the datasets.
-    command : str
-        Command line that made the result.
+    title, lead : str
+    parts : sequence of Part
+    warnings : sequence of str
+    command, code : str
+        Command line and Python that made the result.
+    run : sequence of (str, str)
+        What is to be known about the run, such as its seed.
     seconds : float, optional
-        Time it took.
-
-    Returns
-    -------
-    str
-        HTML without any reference to other files.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without Jinja2 or matplotlib.
+        Time that it took.
+    cite : Markup
     """
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    about = [*run, ("date", f"{datetime.now().astimezone():%Y-%m-%d %H:%M %z}")]
+    about += [] if seconds is None else [("time", f"{seconds:.1f} s")]
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    columns, cells = result_table(curve, simulation, rows)
-    result = model.derivation
     return str(
         template.render(
-            title=f"{result.student} network, {result.teacher} teacher: {_first_layer(model)[0]}",
-            lead="Generalisation error of a two-layer network whose first layer "
-            f"{_first_layer(model)[1]} and whose readout was then trained by ridge regression, in "
-            "the proportional limit n, p, d → ∞.",
-            warnings=_warnings(model, simulation),
-            figure=Markup(_inline_svg(figure, curve, simulation)),
-            caption=_caption(curve, simulation),
-            columns=columns,
-            rows=cells,
-            rests_on=rests_on(curve, simulation),
-            parameters=_parameters(model, curve),
-            sections=_sections(model),
-            command=command,
-            code=_code(model, curve, simulation),
-            versions=versions(),
-            run=_run(simulation, seconds),
+            title=title, lead=lead, warnings=warnings, parts=parts, command=command, code=code,
+            versions=versions(), run=about, cite=cite,
         )
+    )  # fmt: skip
+
+
+def result_report(
+    results: Sequence[Any],
+    *,
+    title: str = "",
+    command: str = "",
+    text: str = "",
+    draw: Callable[[], Any] | None = None,
+) -> str:
+    """Return a report of results: each with its figure, its numbers and its formulas.
+
+    Parameters
+    ----------
+    results : sequence
+        What has a page, LaTeX or a figure; may be empty if there is a text.
+    title : str
+        Default: what the first result is.
+    command : str
+        Command line that made them.
+    text : str
+        What stands in place of the results if there are none.
+    draw : callable, optional
+        Draws all of them in place of their own figures.
+    """
+    several = len(results) > 1
+    parts = [_part(x, _name(x) if several else "", own_figure=draw is None) for x in results]
+    if not parts:
+        parts = [Part(body=Markup("<pre>{}</pre>").format(text))]
+    if draw is not None:
+        with off_screen():
+            parts = [Part(figure=inline_svg(draw()), caption=title), *parts]
+    return rendered(title or _name(results[0]), parts, command=command)
+
+
+def write_results(
+    path: str | os.PathLike[str], results: Sequence[Any], *, title: str = "", command: str = ""
+) -> Path:
+    """Write :func:`result_report` to a file; a reader sees all of it or none."""
+    result = Path(path)
+    write_atomically(result, result_report(results, title=title, command=command))
+    return result
+
+
+def _name(result: Any) -> str:
+    """Return what a result is, in words: "saddle point", "leap report"."""
+    words = getattr(result, "_document", "") or re.sub(
+        r"(?<=[a-z])(?=[A-Z])", " ", type(result).__name__
     )
+    return f"{words[:1].upper()}{words[1:].lower()}"
+
+
+def _part(result: Any, title: str, *, own_figure: bool) -> Part:
+    figure = _figure(result) if own_figure else ""
+    shown = getattr(result, "_repr_html_", None)
+    text = f"<pre>{html.escape(str(result))}</pre>" if shown is None else shown()
+    return Part(
+        title=title,
+        figure=figure,
+        caption=_name(result) if figure else "",
+        body=Markup(with_formulas(text)),
+        sections=_formulas(result),
+    )
+
+
+def _figure(result: Any) -> Markup | str:
+    """Return the figure of a result, or nothing if it has none to draw."""
+    if not hasattr(result, "plot"):
+        return ""
+    try:
+        with off_screen():
+            return inline_svg(result.plot())
+    except MissingDependencyError:
+        raise
+    except GiantstepError:
+        # Nothing to draw: no finite number, a curve over many axes.
+        return ""
+
+
+def _formulas(result: Any) -> list[Formulas]:
+    if not isinstance(result, Typeset):
+        return []
+    try:
+        written = [Markup(mathml(result.latex(), block=True))]
+    except MathError:
+        written = [Markup(f"<pre>{html.escape(result.latex())}</pre>")]
+    return [Formulas("In formulas", "", written)]
+
+
+def inline_svg(drawn: Any) -> Markup:
+    """Return a figure as SVG that stands inside of HTML."""
+    text = _NOT_NEEDED.sub("", svg_text(drawn))
+    # HTML knows the names of SVG without their declaration.
+    return Markup(_NAMESPACE.sub("", text).replace("xlink:href", "href").strip())
 
 
 def versions() -> dict[str, str]:
@@ -166,240 +227,4 @@ def versions() -> dict[str, str]:
             result[name] = version(name)
         except PackageNotFoundError:
             continue
-    return result
-
-
-def result_table(
-    curve: xr.Dataset, simulation: xr.Dataset | None = None, rows: Sequence[float] | None = None
-) -> tuple[list[str], list[list[str]]]:
-    """Return headings and formatted cells: theory, simulation, their difference.
-
-    Parameters
-    ----------
-    curve, simulation : xarray.Dataset
-    rows : sequence of float, optional
-        Sample complexities; default: those of the simulation, else all of the curve.
-
-    Returns
-    -------
-    headings : list of str
-    cells : list of list of str
-        One row per sample complexity. The difference is in standard errors of the simulation
-        and in per cent of the theory.
-
-    Raises
-    ------
-    ParameterError
-        If a sample complexity does not occur in a dataset.
-    """
-    corrected = simulation is not None and "test_error_complete" in curve.variables
-    headings = [
-        *THEORY_COLUMNS,
-        *(SIMULATION_COLUMNS if simulation is not None else ()),
-        *(COMPLETE_COLUMNS if corrected else ()),
-    ]
-    if rows is None:
-        rows = (curve if simulation is None else simulation)["alpha"].to_numpy().tolist()
-    cells = []
-    for alpha in rows:
-        point = _at(curve, alpha, "curve")
-        theory = float(point["test_error"])
-        row = theory_cells(alpha, theory, float(point["quadrature_error"]))
-        if simulation is not None:
-            measured = _at(simulation, alpha, "simulation")
-            error = float(measured["test_error_standard_error"])
-            mean = float(measured["test_error_mean"])
-            row += simulation_cells(theory, mean, error)
-            if corrected:
-                row += complete_cells(float(point["test_error_complete"]), mean, error)
-        cells.append(row)
-    return headings, cells
-
-
-def rests_on(curve: xr.Dataset, simulation: xr.Dataset | None = None) -> list[str]:
-    """Return what each kind of number rests on, one sentence or two each."""
-    result = [
-        theory_rests_on(float(curve["residual"].max()), float(curve["quadrature_error"].max())),
-        *([FINITE_WIDTH_INCLUDED] if "width" in curve.attrs else []),
-        *([COMPLETE_INCLUDED] if "leading_order" in curve.attrs else []),
-        "Closed forms are exact, found by rule; an 𝔼 that stays was integrated numerically, which "
-        "the estimated error covers.",
-        "Best linear predictor: exact, the teacher's second moment beyond its linear part.",
-    ]
-    if simulation is not None:
-        result.append(
-            simulation_rests_on(simulation.sizes["seed"], int(simulation.attrs["dimension"]))
-        )
-        result.append(FINITE_SIZE)
-        if "test_error_complete" in curve.variables:
-            result.append(COMPLETE)
-    return result
-
-
-# ---------------------------------------------------------------------- parts of the page
-
-
-def _first_layer(model: SpikedRandomFeatures) -> tuple[str, str]:
-    if model.direct_parameters is not None:
-        return "spiked random features", "consists of spiked random features"
-    if model.step_size == 0:
-        return "random features", "kept its random weights"
-    return "one giant step", "took one giant gradient step"
-
-
-def _at(dataset: xr.Dataset, alpha: float, name: str) -> xr.Dataset:
-    places = dataset["alpha"].to_numpy().tolist()
-    index = min(range(len(places)), key=lambda i: abs(places[i] - alpha))
-    if not math.isclose(places[index], alpha, rel_tol=1e-12):
-        raise ParameterError(f"alpha = {alpha:g} does not occur in the {name}")
-    return dataset.isel(alpha=index)
-
-
-def _inline_svg(figure: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> str:
-    if figure is None:
-        figure = plot_curve(curve, simulation=simulation).figure
-    text = _NOT_NEEDED.sub("", svg_text(figure))
-    # HTML knows the names of SVG without their declaration.
-    return _NAMESPACE.sub("", text).replace("xlink:href", "href").strip()
-
-
-def _caption(curve: xr.Dataset, simulation: xr.Dataset | None) -> str:
-    corrected = "test_error_complete" in curve.variables
-    text = (
-        "Test error against sample complexity α = n/d of the readout. Line: theory"
-        f"{', complete to leading order' if 'leading_order' in curve.attrs else ''}. "
-        f"{'Dotted: the theory complete to leading order. ' if corrected else ''}"
-        "Dashed: the error of the best linear predictor, which random features without a step "
-        "cannot beat in this regime."
-    )
-    if simulation is None:
-        return text
-    return (
-        f"{text} Circles: {simulation.sizes['seed']} simulated networks of input dimension "
-        f"d = {simulation.attrs['dimension']}; bars are standard errors of the mean."
-    )
-
-
-def _warnings(model: SpikedRandomFeatures, simulation: xr.Dataset | None) -> list[str]:
-    result = []
-    if model.leap_index > 1:
-        result.append(uninformative(model.leap_index))
-    if model.bulk_spread > LARGE_SPREAD:
-        result.append(quality_text(model))
-    if simulation is not None and simulation.attrs.get("interrupted"):
-        result.append(
-            "The simulation was interrupted; the numbers are those of the networks that had "
-            "finished."
-        )
-    return result
-
-
-def _parameters(
-    model: SpikedRandomFeatures, curve: xr.Dataset
-) -> list[list[tuple[Markup, str, str]]]:
-    def row(symbol: str, meaning: str, value: Any) -> tuple[Markup, str, str]:
-        letter = Markup(math_element(mathml_row(sp.Symbol(symbol)), display=False))
-        shown = "∞" if value == math.inf else f"{value:.10g}".replace("-", "−")
-        return letter, meaning, shown
-
-    chosen = []
-    if model.direct_parameters is None:
-        chosen += [
-            row("s", "step size, per neuron", model.step_size),
-            row("alpha_0", "samples of the step, n₀/d", model.alpha0),
-        ]
-    chosen += [
-        row("beta", "aspect ratio p/d", model.beta),
-        row("lambda", "ridge penalty", curve.attrs["ridge"]),
-        row("Delta", "variance of the label noise", model.noise_variance),
-        *([] if model.width is None else [row("p", "width, in a correction", model.width)]),
-    ]
-    spike = model.spike
-    result = [
-        row("r", "spike strength", spike.spike_strength),
-        row("c", "bulk variance", spike.bulk_variance),
-        row("gamma", "alignment with the teacher", spike.alignment),
-        *(
-            [row("a", "norm overlap, a correction", spike.norm_overlap)]
-            if "norm_overlap" in curve.attrs
-            else []
-        ),
-        *(
-            row(symbol, f"stretch of the rows {where}, a correction", value)
-            for symbol, where, value in zip(
-                ("t_vv", "t_vzeta", "t_zetazeta"),
-                ("along the spike", "mixed", "across the spike"),
-                spike.stretch,
-                strict=True,
-            )
-            if "stretch_along" in curve.attrs
-        ),
-        *(
-            []
-            if model.direct_parameters is not None or not model.step_size
-            else [row("delta_c", "relative spread of the bulk covariance", model.bulk_spread)]
-        ),
-        row("ell", "leap index of the teacher", model.leap_index),
-        row("E_lin", "best linear predictor's error", model.best_linear_error),
-    ]
-    return [chosen, result]
-
-
-def _sections(model: SpikedRandomFeatures) -> list[dict[str, Any]]:
-    return [
-        {
-            "title": section.title,
-            "remark": section.remark,
-            "formulas": [Markup(formula.mathml()) for formula in section.formulas],
-        }
-        for section in sections(model)
-    ]
-
-
-def _code(model: SpikedRandomFeatures, curve: xr.Dataset, simulation: xr.Dataset | None) -> str:
-    places = curve["alpha"].to_numpy()
-    ridge = curve.attrs["ridge"]
-    given = {k: v for k, v in model.parameters().items() if k not in ("student", "teacher")}
-    # Left out where it says nothing: the default, and models that need no assumption.
-    for flag, usual in (("allow_non_odd", False), ("leading_order", "published")):
-        if given.get(flag) == usual:
-            del given[flag]
-    build = "SpikedRandomFeatures"
-    if model.direct_parameters is not None:
-        build += ".from_parameters"
-    infinity = "math.inf" if math.inf in given.values() else ""
-    texts = {k: infinity if v == math.inf else repr(v) for k, v in given.items()}
-    if isinstance(law := given.get("bulk"), BulkLaw):
-        texts["bulk"] = f"gs.BulkLaw.from_dict({law.to_dict()!r})"
-    arguments = "".join(f", {name}={text}" for name, text in texts.items())
-    lines = [
-        *(["import math", ""] if infinity else []),
-        "import giantstep as gs",
-        "import numpy as np",
-        "",
-        f"model = gs.{build}({model.student!r}, {model.teacher!r}{arguments})",
-        f"curve = model.curve(alpha=np.linspace({places.min():g}, {places.max():g}, 100), "
-        f"ridge={ridge!r})",
-    ]
-    if simulation is not None:
-        lines.append(
-            f"simulation = model.simulate(dimension={simulation.attrs['dimension']}, "
-            f"alpha={[round(a, 12) for a in simulation['alpha'].to_numpy().tolist()]}, "
-            f"ridge={ridge!r}, seeds={simulation.sizes['seed']}, "
-            f"seed={simulation.attrs['entropy']})"
-        )
-    return "\n".join(lines)
-
-
-def _run(simulation: xr.Dataset | None, seconds: float | None) -> list[tuple[str, str]]:
-    result = []
-    if simulation is not None:
-        result += [
-            ("seed", str(simulation.attrs["entropy"])),
-            ("networks", str(simulation.sizes["seed"])),
-            ("dimension d", str(simulation.attrs["dimension"])),
-        ]
-    result.append(("date", f"{datetime.now().astimezone():%Y-%m-%d %H:%M %z}"))
-    if seconds is not None:
-        result.append(("time", f"{seconds:.1f} s"))
     return result

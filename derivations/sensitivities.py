@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from ..numeric.arguments import LEAST_MODERATE, moderate_number
 from ..numeric.optimum import Axis, Objective
 from .curves import HasCurves
 from .kernels.sensitivities import KernelObjective, along, chosen_names, tangent_code
-from .optima import optimum
+from .optima import Question, optimum
 from .penalties import readout_penalty
 
 if TYPE_CHECKING:
@@ -63,6 +63,103 @@ class HasSensitivities(HasCurves):
     @abstractmethod
     def _directions(self, *, exact: bool) -> Directions:
         """Return how parameters move: in floats, or as exact numbers and functions of them."""
+
+    _error: ClassVar[str] = "test_error"
+    """What :meth:`optimum` makes small unless it is told."""
+
+    def optimum(
+        self,
+        *,
+        over: str | Sequence[str] = "ridge",
+        of: str | None = None,
+        bounds: object = None,
+        maximum: bool = False,
+        digits: int | None = None,
+        progress: bool = True,
+        **parameters: Any,
+    ) -> Any:
+        """Return the parameters at which an output is smallest.
+
+        A scan of the bounds, then descents from all of its minima to where the gradient vanishes;
+        of several local minima the best, the others are listed. A minimum at an end of the bounds
+        is reported as such (``kind``). The gradient is exact; of convex losses and of letters,
+        whose equations take minutes to differentiate along a search, it is that of extrapolated
+        differences of values, with estimated errors (exact ones: ``kernel().optimum``). All
+        penalties of one gradient step with stationary risk are roots of one polynomial: they are
+        found without a search, and the best of them is the best of all.
+
+        Parameters
+        ----------
+        over : str or sequence of str
+            Parameters that are optimised, any that :meth:`curve` can be over but the width:
+            ``alpha``, ``ridge``, ``beta``, ``noise_variance``, ``step_size``, ``alpha0``, or those
+            of a spike that is given (``spike_strength``, ``bulk_variance``, ``alignment``).
+        of : str, optional
+            An error or another output of :meth:`curve` or of :meth:`kernel`; default: the test
+            error, the risk of one gradient step.
+        bounds : mapping from str to (float, float), or a pair for one parameter
+            Positive parameters are searched in their logarithms. Default: 1e-6 to 1e6 for
+            ``ridge``, 0.05 to 20 for ``step_size``; others have none.
+        maximum : bool
+            Look for the largest value instead.
+        digits : int, optional
+            So many digits of a ridge penalty that minimises the test error, of spiked random
+            features with the square loss and of one gradient step.
+        progress : bool
+            Show a bar over several optima that take longer than a second.
+        **parameters
+            What :meth:`solve` needs and is not optimised; others replace those of the model, its
+            ``width`` among them. Arrays are axes of a grid of optima. Of one gradient step also
+            ``trained=False``, for the risk before the step.
+
+        Returns
+        -------
+        Optimum, OptimalRidge or xarray.Dataset
+            The second for the penalty of one gradient step: 0 or inf where the risk falls towards
+            that end. A dataset where a parameter is an array: parameters and output of the best
+            optimum, estimated errors, the norm of the ``gradient`` in the coordinates of the
+            search, whether the optimum is inside the bounds, and the number of local ``minima``.
+
+        Raises
+        ------
+        ParameterError
+            If a name is unknown, a parameter is missing, has no derivative or is both given and
+            optimised, or bounds are no range inside of the parameter's domain.
+        ConvergenceError
+            If a point of a descent has no solution, or `digits` cannot be reached.
+
+        Examples
+        --------
+        >>> import giantstep as gs
+        >>> model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
+        >>> best = model.optimum(over="ridge", alpha=1.5)
+        >>> print(f"{best.ridge:.12f} {best.test_error:.12f}, {best.kind}")
+        0.197687294208 0.078106277426, interior minimum
+        >>> step = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
+        ...                           noise_variance=0.25)
+        >>> print(f"{step.optimum().paper_ridge:.12f}")
+        0.272826395556
+        """
+        width = parameters.pop("width", None)
+        model = self if width is None else self.at(width=width)
+        asked = {
+            "of": self._error if of is None else of, "over": over, "bounds": bounds,
+            "maximum": maximum, "progress": progress, "fixed": parameters,
+        }  # fmt: skip
+        return model._optimum(None if digits is None else checked_digits(digits), asked)
+
+    def _optimum(self, digits: int | None, asked: dict[str, Any]) -> Any:
+        """Answer :meth:`optimum`; `asked` are its other arguments."""
+        if digits is not None:
+            raise ParameterError(
+                "digits refine the best ridge penalty of spiked random features with the square "
+                f"loss, and of one gradient step, not of {type(self).__name__}; leave digits out"
+            )
+        return optimum(self._question(), **asked)
+
+    def _question(self) -> Question:
+        """Return the model as what optima are asked of."""
+        return ModelQuestion(self)
 
     def _start(self, kernel: Kernel, point: Mapping[str, Any]) -> Mapping[str, float] | None:
         """Return first values of the kernel's unknowns, where it has none that lead anywhere."""
@@ -225,42 +322,6 @@ def places(
         return known[key], asked
 
     return place
-
-
-def exact_optimum(
-    model: HasSensitivities,
-    *,
-    of: str,
-    over: str | Sequence[str],
-    bounds: object = None,
-    maximum: bool = False,
-    progress: bool = True,
-    **parameters: Any,
-) -> Any:
-    """Return the parameters at which an output is smallest, by exact derivatives.
-
-    Parameters
-    ----------
-    model : HasSensitivities
-    of, over, bounds, maximum, progress, **parameters
-        As for :meth:`giantstep.SpikedRandomFeatures.optimum`.
-
-    Returns
-    -------
-    Optimum or xarray.Dataset
-
-    Raises
-    ------
-    ParameterError
-        If a name is unknown, a parameter is missing, has no derivative or is both given and
-        optimised, or bounds are no range inside of its domain.
-    ConvergenceError
-        If a point of a descent has no solution.
-    """
-    return optimum(
-        ModelQuestion(model), of=of, over=over, bounds=bounds, fixed=parameters, maximum=maximum,
-        progress=progress,
-    )  # fmt: skip
 
 
 class ModelQuestion:

@@ -61,7 +61,6 @@ sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
     "filename_pattern": r"/plot_",
-    "image_scrapers": ("figure_scraper.scrape",),
     # As many scripts at a time as there are jobs of the build.
     "parallel": True,
     "abort_on_example_error": True,

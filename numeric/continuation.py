@@ -74,8 +74,8 @@ def solve_with_continuation(
         Values of this parameter at which equations are easy, in the order in which they are tried;
         by default larger ones than the wanted one.
     start_at : callable, optional
-        Returns first values for given rows, as of `start`, and a value of the parameter; by
-        default those of `start`.
+        Returns first values for given rows, as of `start`, and a value of the parameter, which are
+        tried where those of `start` lead nowhere; by default those of `start`.
     sharper : callable, optional
         Returns, for the unknowns of a rough solution by name, arrays whose rules crowd where
         integrands are steep at this solution; None where `arrays` see all of it.
@@ -163,11 +163,16 @@ def _together(
     for target in np.unique(parameters[:, column]):
         rows = np.flatnonzero(parameters[:, column] == target)
         path: list[tuple[float, Array]] = []
-        value, ratio, near = anchor, _FIRST_FACTOR, start_at(rows, anchor)
+        value, ratio, near = anchor, _FIRST_FACTOR, start[rows]
         while len(rows):
             points = parameters[rows]
             points[:, column] = value
             found, unknowns = _rough(kernel, single, points, near, workers)
+            lost = np.flatnonzero(~found.converged)
+            if not path and len(lost):
+                better = start_at(rows[lost], anchor)
+                again, unknowns[lost] = _rough(kernel, single, points[lost], better, workers)
+                put(found, lost, again)
             kept = found.converged
             for n in np.flatnonzero(~kept):
                 known[int(rows[n])] = {v: u[n : n + 1] for v, u in path}

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..errors import ConvergenceError
 from ..runtime import quadrature
 from ..runtime.product_grids import ProductGrid, Steep
+from ..runtime.rules import Rule
 from .kernel_code import LoadedKernel
 
 # Nodes of the line, and of all inner rules at them: two gigabytes an array at the most.
@@ -39,9 +40,10 @@ class KernelArrays:
     data : mapping from str to array (1 + columns, rows)
         For each data set its weights, which add up to one, and its columns.
     steep : Steep, optional
-        For a kernel with inner nodes: where the node needs more of the grid.
-    reach : float, optional
-        For a kernel with inner nodes: :attr:`reach` of other arrays with the same tables.
+        Where the node needs more of the grid; a kernel without inner nodes then has a grid, too.
+    alike : KernelArrays, optional
+        Other arrays with the same tables: how far a grid reaches, and which inner rules its tables
+        need, is known from there.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class KernelArrays:
         table_values: Sequence[float],
         data: Mapping[str, Array] | None = None,
         steep: Steep | None = None,
-        reach: float | None = None,
+        alike: KernelArrays | None = None,
     ) -> None:
         self._kernel = kernel
         self._values = [np.float64(v) for v in table_values]
@@ -58,10 +60,13 @@ class KernelArrays:
         self._breaks: list[float] = []
         self._step = kernel.plain.FIRST_STEP
         self._grid: ProductGrid | None = None
-        if kernel.tables is not None and kernel.code.inner_nodes:
+        self._is_line = not kernel.code.inner_nodes and steep is None
+        self._inner_level: int | None = alike._inner_level if alike else None
+        reach = alike.reach if alike else None
+        if kernel.tables is not None and not self._is_line:
             self._grid = ProductGrid(
                 kernel.tables, self._values, kernel.code.inner_nodes, kernel.code.names,
-                kernel.code.even, self._tables, steep, reach,
+                kernel.code.even, self.tables, steep, reach,
             )  # fmt: skip
         elif kernel.tables is not None:
             with np.errstate(divide="ignore", over="ignore"):
@@ -145,11 +150,19 @@ class KernelArrays:
             return None
         with self._lock:
             if level not in self._shaken:
-                usual = self._arguments(level)
-                lines = self._lines(level, self._kernel.plain.SHIFT)
-                matters = self._kernel.plain.lose_digits(usual[0], lines[0])
-                self._shaken[level] = (*lines, *usual[3:]) if matters else None
+                self._shaken[level] = self._with_other_rounding(level)
             return self._shaken[level]
+
+    def _with_other_rounding(self, level: int) -> tuple[Any, ...] | None:
+        usual, shift = self._arguments(level), self._kernel.plain.SHIFT
+        if self._grid is not None:
+            # What is lost shows on the coarsest rule, too.
+            coarse = self._grid.lines(level, shift, (2,))[0]
+            if not self._kernel.plain.lose_digits(usual[2], coarse):
+                return None
+        lines = self._lines(level, shift)
+        matters = self._kernel.plain.lose_digits(usual[0], lines[0])
+        return (*lines, *usual[3:]) if matters else None
 
     @property
     def step(self) -> float:
@@ -194,30 +207,18 @@ class KernelArrays:
         """Return [fine, medium, coarse]: arrays of weight, node and tables at shift * node."""
         if self._grid is not None:
             return self._grid.lines(level, shift)
+        plain = self._kernel.plain
         if self._reach is None:
-            self._reach = self._sufficient_reach()
+            self._reach = quadrature.sufficient_reach(plain.FIRST_REACH, self._columns)
         reaches = self._ends("line_end", self._reach, level)
-        if self._breaks:
-            # A table with a kink of its own: composite Gauss-Legendre, coarser by fewer panels.
-            rules = (
-                quadrature.line_rule(self._breaks, level - back, reach)
-                for back, reach in enumerate(reaches)
-            )
-            return self._stacks(list(rules), shift)
-        _require_room(2 * reaches[0] * 2**level / self._step)
-        trapezoidal = quadrature.outer_rules(
-            self._step / 2**level, self._kernel.code.even, reaches[0]
-        )
-        x, w, _ = trapezoidal[0]
-        levels = self._stacks([(x, w)], shift)
-        fine = levels[0]
-        for (_, w, stride), reach in zip(trapezoidal[1:], reaches[1:], strict=True):
-            coarser = np.ascontiguousarray(fine[:, ::stride])
-            coarser[0] = w
-            if self._kernel.code.moving:
-                coarser = np.ascontiguousarray(coarser[:, np.abs(coarser[1]) <= reach])
-            levels.append(coarser)
-        return levels
+        step = self._step * plain.rule_coarseness(level, 0)
+        if not self._breaks:
+            _require_room(2 * reaches[0] / step)
+        x, rules = quadrature.line_rules(
+            self._breaks, step, self._kernel.code.even, level, reaches
+        )  # fmt: skip
+        columns = np.stack([x, *self._columns(shift * x)])
+        return [np.ascontiguousarray([w, *columns[:, places]]) for places, w in rules]
 
     def _ends(self, rule: str, reach: float, level: int) -> list[float]:
         """Return where the three rules of a level end."""
@@ -228,33 +229,22 @@ class KernelArrays:
         rules = [quadrature.panel_rule(count) for count in counts]
         return [np.ascontiguousarray(np.stack([w, x])) for x, w in rules]
 
-    def _sufficient_reach(self) -> float:
-        """Return how far from zero the outer rule has to go: tables that grow need more.
+    def tables(self, x: Array) -> dict[str, Array]:
+        """Return the tables at nodes `x`, by their names."""
+        module = self._kernel.tables
+        assert module is not None
+        if self._is_line:
+            return converged_tables(module, self._values, x)
+        if self._inner_level is None:
+            # The first tables of a grid are made on nodes that go from end to end.
+            found, self._inner_level = _settled_tables(module, self._values, x)
+            return found
+        return _tables_at(module, self._values, x, self._inner_level)
 
-        Where integrands do not move the three rules share their reach, so that their differences
-        do not show what lies beyond.
-        """
-        plain = self._kernel.plain
-        reach, longer = 0.0, plain.FIRST_REACH
-        while longer != reach:
-            reach = longer
-            tables = self._tables(np.linspace(-reach, reach, plain.REACH_NODES)).values()
-            longer = plain.rule_suffices(
-                reach, [x for t in tables for x in t.tolist()], len(tables)
-            )
-        return reach
-
-    def _tables(self, x: Array) -> dict[str, Array]:
-        assert self._kernel.tables is not None
-        return converged_tables(self._kernel.tables, self._values, x)
-
-    def _stacks(self, rules: Sequence[tuple[Array, Array]], shift: float) -> list[Array]:
-        """Return weight, node and tables of rules, all of which are tabulated at once."""
-        x, w = (np.concatenate(parts) for parts in zip(*rules, strict=True))
-        tables = self._tables(shift * x)
-        rows = np.stack([w, x, *(tables[n] for n in self._kernel.code.names)])
-        ends = np.cumsum([len(nodes) for nodes, _ in rules])[:-1]
-        return [np.ascontiguousarray(part) for part in np.split(rows, ends, axis=1)]
+    def _columns(self, x: Array) -> Array:
+        """Return all tables at nodes, in the order of the solver."""
+        tables = self.tables(x)
+        return np.array([tables[name] for name in self._kernel.code.names]).reshape(-1, len(x))
 
 
 def _require_room(nodes: float) -> None:
@@ -280,10 +270,17 @@ def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> d
     ConvergenceError
         If they never agree: the inner integrand varies on a scale that is too small.
     """
+    return _settled_tables(module, values, x)[0]
+
+
+def _settled_tables(
+    module: ModuleType, values: Sequence[float], x: Array
+) -> tuple[dict[str, Array], int]:
+    """Return these tables, and the level of their inner rules."""
     has_rules = bool(module.inner_rules(x[:1], *values))
-    found: dict[str, Array] = quadrature.settled_tables(
+    found: tuple[dict[str, Array], int] = quadrature.settled_tables(
         lambda level: (_tables_at(module, values, x, level), has_rules)
-    )[0]
+    )
     return found
 
 
@@ -292,14 +289,14 @@ def _tables_at(
 ) -> dict[str, Array]:
     """Tabulate with inner rules of one level, as many nodes at a time as memory is meant for."""
 
-    def rules(nodes: Array) -> dict[str, tuple[Array, Array]]:
+    def rules(nodes: Array) -> dict[str, Rule]:
         return {
             slot: quadrature.inner_rule(kind, argument, level)
             for slot, (kind, argument) in module.inner_rules(nodes, *values).items()
         }
 
     # Rules have as many nodes at every node of the line.
-    inner = max((rule[0].shape[1] for rule in rules(x[:1]).values()), default=1)
+    inner = max((rule.nodes.shape[1] for rule in rules(x[:1]).values()), default=1)
     _require_room(len(x) * inner)
     length = max(1, _AT_ONCE // inner)
     parts = [x[start : start + length] for start in range(0, len(x), length)]

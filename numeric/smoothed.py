@@ -34,7 +34,7 @@ from ..runtime.quadrature import PANEL_ORDER, REACH, legendre_panels, normal_den
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
-_NODES = legendre_panels(np.array([-1.0, 1.0]))[0][0]
+_NODES = legendre_panels(np.array([-1.0, 1.0])).nodes[0]
 _HALVES = np.concatenate([(_NODES - 1) / 2, (_NODES + 1) / 2])
 # Values at the nodes to values at the nodes of both halves.
 _TO_HALVES = legvander(_HALVES, PANEL_ORDER - 1) @ np.linalg.inv(legvander(_NODES, PANEL_ORDER - 1))

@@ -1,7 +1,12 @@
 """Settings of the whole test run: a cache folder of its own, reproducible random tests."""
 
-import gc
+# SymPy reads the size of its caches when it is imported. Tests go from one system to the next and
+# back: a cache of the usual thousand entries forgets what the next test asks for again.
 import os
+
+os.environ.setdefault("SYMPY_CACHE_SIZE", "10000")
+
+import gc
 import sys
 from pathlib import Path
 
@@ -29,6 +34,8 @@ gc.disable()
 def pytest_collection_finish() -> None:
     """From here on garbage is collected, but what was imported and collected is left alone."""
     gc.freeze()
+    # Expressions are in caches and no circles: to look for circles among them rarely is enough.
+    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 
@@ -70,6 +77,14 @@ def declared_names_are_forgotten():
     for name in [*module._DECLARED] if module else ():
         for table in (module._DECLARED, module._KNOWN, module.FUNCTIONS):
             del table[name]
+
+
+@pytest.fixture(autouse=True)
+def figures_are_closed():
+    """Where one test has imported pyplot, all figures that follow are pyplot's and stay open."""
+    yield
+    if (plt := sys.modules.get("matplotlib.pyplot")) is not None:
+        plt.close("all")
 
 
 @pytest.fixture

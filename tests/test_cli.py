@@ -212,7 +212,7 @@ BAD_CURVES = [
     pytest.param(["--cache-folder", "{file}/cache"], ["cache folder"], id="cache-folder"),
     pytest.param(["--out", "{file}/curve.html"], ["--out"], id="out-below-a-file"),
     pytest.param(["--out", "{folder}/missing/curve.html"], ["--out"], id="out-missing-folder"),
-    pytest.param(["--out", "{folder}/curve.png"], ["--out", ".html"], id="out-suffix"),
+    pytest.param(["--out", "{folder}/curve.txt"], ["--out", ".html"], id="out-suffix"),
     pytest.param(["--simulate", "--store", "{file}/store"], ["--store"], id="store-below-a-file"),
     pytest.param(["--frobnicate"], ["--frobnicate"], id="unknown-flag"),
     pytest.param(["--stud", "tanh"], ["--stud"], id="abbreviated-flag"),
@@ -245,14 +245,7 @@ def test_bad_input_ends_in_one_line(run, tmp_path, monkeypatch, bad, named):
         (["hermite"], "EXPR"),
         (["solve", *PAIR, "--digits", "99999"], "digits"),
         (["solve", *PAIR, "--alpha", "1,2"], "--alpha"),
-        (["kernel", "other", *PAIR], "other"),
-        (["kernel", "spiked-random-features", *PAIR, "--target", "fortran"], "--target"),
-        (
-            ["kernel", "spiked-random-features", *PAIR, "--target", "mpmath", "--stage", "blocks"],
-            "--target mpmath has no meaning for --stage blocks",
-        ),
         (["solve", *PAIR, "--step-size", "1e9"], "smaller --step-size"),
-        (["hermite", "foo"], "activation 'foo'"),
         (["hermite", "z+1", "--order", "-1"], "--order"),
         (["verify", "no-such-claim"], "no-such-claim"),
     ],
@@ -290,7 +283,7 @@ def test_missing_plotting_is_found_before_any_work(run, tmp_path, monkeypatch):
     )
     code, out, err = run("curve", *PAIR, "--out", tmp_path / "curve.html")
     assert (code, out) == (2, "")
-    assert 'pip install "giantstep[plot]"' in err and "--table-only" in err
+    assert 'pip install "giantstep[plot]"' in err and "--out curve.json" in err
 
 
 # ---------------------------------------------------------------------- other commands
@@ -411,14 +404,22 @@ def test_proofs_that_are_slow_are_asked_for(run, monkeypatch, tmp_path):
 
 
 def test_claims_with_proofs_are_listed(run):
-    code, out, _ = run("claims", "--certified")
+    code, out, _ = run("claims", "--certified", "--full")
     assert code == 0 and "staircase-algorithm" in out and "  - certified" in out
-    assert len(out) < len(run("claims")[1])
+    assert len(out) < len(run("claims", "--full")[1])
 
 
 def test_claims_are_listed(run):
     code, out, _ = run("claims")
     assert code == 0 and "cui-3.1" in out
+    # By paper, and there by the number of the result.
+    lines = out.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("cui-3.1"))
+    assert "arXiv 2402.04980" in lines[first - 1] and lines[first + 1].startswith("cui-3.2")
+    code, one, _ = run("claims", "cui-3.1")
+    assert code == 0 and "γ = h₁*/ν" in one and "\\" not in one and "$" not in one
+    code, _, err = run("claims", "cui-3.11")
+    assert code == 2 and "did you mean 'cui-3.1'" in err
 
 
 # ---------------------------------------------------------------------- numbers

@@ -46,7 +46,7 @@ def test_claims_of_a_file_are_verified_alone(run, write):
     code, out, _ = run("verify", file)
     assert code == 0 and "$u^{2}$" not in out
     assert "passed  square: A square" in out and "1 of 1 claims passed" in out
-    assert "$u^{2}$" in run("claims", file)[1]
+    assert "u²" in run("claims", file)[1]
     wrong = write("wrong.py", CLAIM.format(name="wrong-square", root="0"))
     code, out, _ = run("verify", file, wrong)
     assert code == 1 and "1 of 2 claims passed; failed: wrong-square" in out

@@ -67,14 +67,14 @@ def test_pages_and_figures_are_written(run, tmp_path):
     code, out, _ = run("giant-steps", "x1 + x1*x2", *SMALL, "--out", tmp_path / "stairs.html")
     assert code == 0 and out.rstrip().endswith(f"Wrote {tmp_path / 'stairs.html'}")
     page = (tmp_path / "stairs.html").read_text(encoding="utf-8")
-    assert page.startswith("<!DOCTYPE html>") and page.count("<svg") == 1
+    assert page.startswith("<!DOCTYPE html>") and page.count("<svg") == 3
     assert "http-equiv" not in page and "<script" not in page
-    assert page.count("<h1>") == 1 and "Simulation" in page
+    assert page.count("<h1>") == 1 and "Simulated giant steps" in page
     run("giant-steps", "x1 + x1*x2", *SMALL, "--out", tmp_path / "stairs.png")
     assert (tmp_path / "stairs.png").read_bytes().startswith(b"\x89PNG")
     code, out, _ = run("giant-steps", "x1 + x1*x2", "--out", tmp_path / "exact.html")
     page = (tmp_path / "exact.html").read_text(encoding="utf-8")
-    assert code == 0 and "Simulation" not in page and "<table" in page
+    assert code == 0 and "Simulated giant steps" not in page and "<table" in page
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "exact.html", "stairs.html", "stairs.png",
     ]  # fmt: skip
@@ -121,22 +121,15 @@ def test_help_teaches(run):
         (("--steps", "1000"), "--steps must be from 0 to 100"),
         (("--exponent", "1000"), "--exponent must be from 1 to 64"),
         (("--readout", "signs"), "--readout belongs to --simulate"),
-        (("--out", "stairs.png"), "--out must end in .html, .htm, got 'stairs.png'; a figure ne"),
-        (("--out", "nowhere/a.html"), "--out: 'nowhere/a.html' cannot be written"),
-        ((*SMALL, "--out", "a.txt"), "--out must end in .html, .htm, .png, .pdf, .svg"),
-        ((*SMALL, "--width", "7"), "--width must be even, neurons come in pairs; got 7"),
-        ((*SMALL, "--dimension", "3"), "--dimension must be at least 4"),
+        (("--out", "nowhere/a.html"), "--out: cannot write to folder 'nowhere'"),
+        ((*SMALL, "--out", "a.txt"), "--out must end in .png, .pdf, .svg, .html, .json"),
         ((*SMALL, "--step-size", "0"), "must be positive and finite, got '0'; use --step-size 1"),
         ((*SMALL, "--step-size", "1e300"), "is not finite|use a smaller --step-size"),
         ((*SMALL, "--readout", "one"), "'one' is not a number; use --readout 0.5,1,2"),
-        ((*SMALL, "--readout", "0,0"), "--readout must be 'gaussian', 'signs' or finite values"),
         ((*SMALL, "--samples-factor", "1e300"), "is no number of samples; change --samples-fac"),
         ((*SMALL, "--ridge", "1"), "--ridge is the penalty of a regression; give --ridge-samples"),
-        ((*SMALL, "--ridge-samples", "5"), "give a ridge, or --ridge-samples >= 10"),
-        ((*SMALL, "--width", "100000", "--dimension", "1000000"), "GB of memory, this machine"),
         ((*SMALL, "--store", __file__), "--store: folder .* cannot be written to"),
         ((*SMALL, "--ridge-samples", "5"), "--ridge-samples 5 are too few to hold out a fif"),
-        ((*SMALL, "--student", "sign"), "jump"),
         ((*SMALL, "--seeds", "0"), "must be >= 1"),
     ],
 )

@@ -43,13 +43,16 @@ def test_baked_tables_take_values(run, tmp_path):
     compile(path.read_text(encoding="utf-8"), "kernel.py", "exec")
 
 
+BAKED = [MODELS[0], "--tables", "baked", "--at", "spike_strength=1", "--at", "noise_variance=0"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
         ([], "MODEL is missing"),
         (["other"], "other"),
         ([MODELS[1], "--target", "fortran"], "--target"),
-        ([MODELS[1], "--student", "tanh"], "--student belongs to spiked-random-features"),
+        ([MODELS[2], "--student", "tanh"], "--student belongs to spiked-random-features"),
         ([MODELS[1], "--target", "c", "--stage", "blocks"], "no meaning for --stage blocks"),
         ([MODELS[1], "--tables", "baked", "--stage", "program"], "--tables baked has no meaning"),
         ([MODELS[0], "--at", "alignment=1"], "--tables baked"),
@@ -63,38 +66,8 @@ def test_baked_tables_take_values(run, tmp_path):
         ([MODELS[1], "--target", "c", "--out", 'a"b.c'], "cannot include each other"),
         ([MODELS[1], "--stage", "blocks", "--out", "/no/such/folder/x"], "/no/such/folder"),
         ([MODELS[0], "--tables", "baked", "--at", "no=1"], "no parameter of the tables"),
-        (
-            [
-                MODELS[0],
-                "--tables",
-                "baked",
-                "--at",
-                "bulk_variance=-1",
-                "--at",
-                "alignment=0",
-                "--at",
-                "spike_strength=1",
-                "--at",
-                "noise_variance=0",
-            ],
-            "bulk_variance must be positive",
-        ),
-        (
-            [
-                MODELS[0],
-                "--tables",
-                "baked",
-                "--at",
-                "bulk_variance=1",
-                "--at",
-                "alignment=2",
-                "--at",
-                "spike_strength=1",
-                "--at",
-                "noise_variance=0",
-            ],
-            "alignment is outside its range",
-        ),
+        ([*BAKED, "--at", "bulk_variance=-1", "--at", "alignment=0"], "bulk_variance must be pos"),
+        ([*BAKED, "--at", "bulk_variance=1", "--at", "alignment=2"], "alignment is outside its"),
     ],
 )
 def test_refusals_take_one_line(run, arguments, named):

@@ -67,17 +67,13 @@ def test_results_in_files(run, tmp_path):
         (["x1 + x2", "--onto", "1,1;2,2"], "row 2, (2, 2), is a combination"),
         (["x1 + x2", "--onto", "0,0"], "row 1, (0, 0), is zero"),
         (["x1 + x2", "--onto", "1,"], "has an empty entry"),
-        (["x1 + x2", "--onto", "1,x1"], "unknown name 'x1'"),
         (["x1 + x2", "--onto", "1,1", "--degree", "-1"], ">= 0"),
         (["x1 + x2", "--onto", "1,1", "--steps", "2"], "--steps belongs to --regimes"),
         (["x1 + x2", "--regimes", "--degree", "1"], "--degree belongs to --onto"),
         (["x1 + x2", "--regimes", "--exponents", "1,sqrt(2)"], "--exponents must be rational"),
         (["x1 + x2", "--regimes", "--exponents", "0,1"], "> 0"),
         (["x1 + x2", "--regimes", "--steps", "1000"], "steps must be from 0 to 100"),
-        (["x1 + x2", "--regimes", "--student", "rellu"], "rellu"),
-        (["x1 + x2", "--regimes", "--out", "a.txt"], "--out must end in .html or .json"),
-        (["1 + 0*x1", "--regimes"], "constant"),
-        (["x1 +", "--regimes"], "target"),
+        (["x1 + x2", "--regimes", "--out", "a.txt"], "--out must end in .png, .pdf"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(run, arguments, message):
@@ -88,4 +84,4 @@ def test_bad_input_is_one_line_and_exit_code_2(run, arguments, message):
 
 def test_folders_that_do_not_exist(run, tmp_path):
     code, out, err = run("project", "x1", "--onto", "1", "--out", tmp_path / "no" / "a.json")
-    assert code == 2 and out == "" and "a.json" in err
+    assert code == 2 and out == "" and "/no'" in err

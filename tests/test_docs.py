@@ -106,6 +106,8 @@ def test_figures_that_are_drawn_and_not_shown_are_counted() -> None:
     )
     assert missing(source, "no figure") == 1
     assert missing(source, '<img src="figure.png">') == 0
+    plots = "```{code-cell} ipython3\na.plot()  # b.plot()\naxes.plot(x)\nb.plot(ax=axes)\n```"
+    assert missing(plots, "no figure") == 1
 
 
 def test_attributes_that_share_a_line_are_listed_one_by_one() -> None:

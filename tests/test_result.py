@@ -21,6 +21,7 @@ from giantstep import (
     SaddlePointSystem,
     SpikedRandomFeatures,
     VocabularyFeatures,
+    bounds_over_step,
     lower,
 )
 from giantstep.derivations.certificates.certificate import Certificate, CertifiedValues
@@ -117,6 +118,7 @@ MADE = {
     "Spectrum": lambda: SPIKED.spectrum(alpha=2, points=100),
     "Spectrum, one step": lambda: STEP.conjugate_kernel(),
     "Bounds": lambda: SPIKED.bounds(),
+    "StepBounds": lambda: bounds_over_step("tanh", "sin", points=8),
     "OptimalEstimation": lambda: SIGNS.solve(alpha=2),
     "WeakRecovery": lambda: SIGNS.thresholds(),
     "EstimatorLadder": lambda: SIGNS.estimators(alpha=2),

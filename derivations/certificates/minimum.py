@@ -1,13 +1,13 @@
 r"""The least value of a function of one variable as a proven interval.
 
 The search is :mod:`giantstep.numeric.proofs.interval_minimum`; here are functions that are given by
-formulas, and what is said of what was proven.
+formulas or by programs of explicit systems, and what is said of what was proven.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,13 @@ import sympy as sp
 
 from ...ball_library import require_flint
 from ...digits import checked_digits
-from ...errors import CertificationError, ParameterError, UnsupportedExpressionError
+from ...errors import (
+    AssumptionError,
+    CertificationError,
+    EmissionError,
+    ParameterError,
+    UnsupportedExpressionError,
+)
 from ...numeric.arguments import real_number
 from ...numeric.local_minima import local_minima
 from ...numeric.proofs.interval_minimum import BallFunction, ProvenMinimum, minimise
@@ -25,11 +31,16 @@ from ...symbolic.exact.enclosures import Enclosure
 from ...symbolic.expressions.activations import activation, z
 from ...symbolic.expressions.averages import Average
 from ...symbolic.gaussian.enclosures import PRECISION, ConstantBalls, enclosure_of
+from ...symbolic.lowering.ball_program import BallLoop, BallProgram, Scalars
+from ...symbolic.lowering.lowered import lower
 from ...symbolic.printing.compiled import compiled
+from ...symbolic.systems.saddle_point import SaddlePointSystem
 from .certificate import LIBRARIES, CertifiedValues
+from .proof import LineTables
 
 GUARD_BITS = 40
 _GRID = 201
+_MOST_KNOWN = 8
 # Of the interval of the value where the place is not isolated, in units of its size.
 _GOAL = 1e-9
 _ENDS = "the ends are the floats themselves"
@@ -85,6 +96,101 @@ class FormulaOnBalls:
         if not all(x.is_finite() and x.imag.contains(0) for x in result):
             raise CertificationError("its closed form has no finite enclosure there")
         return tuple(x.real for x in result)
+
+
+class ProgramOnBalls:
+    """A function and its first two derivatives, the last unknowns of an explicit system, on balls.
+
+    Parameters
+    ----------
+    system : SaddlePointSystem
+        Its averages are over the line.
+    variable : Symbol
+    constants : mapping from Symbol to Expr
+        Its other parameters.
+    """
+
+    def __init__(
+        self, system: SaddlePointSystem, variable: sp.Symbol, constants: Mapping[sp.Symbol, sp.Expr]
+    ) -> None:
+        lowered = lower(system)
+        self._names = tuple(map(str, lowered.system.unknowns))
+        self._program = BallProgram(lowered.program, self._names)
+        self._tables = LineTables.of(lowered)
+        self._variable = str(variable)
+        self._constants = {str(x): ConstantBalls(value) for x, value in constants.items()}
+
+    def at(self, point: Ball, bits: int) -> tuple[Ball, ...]:
+        """Return value and derivatives at an exact point, `GUARD_BITS` of the bits to spare."""
+        known = {name: number.ball(bits) for name, number in self._constants.items()}
+        parameters = {self._variable: point, **known}
+        digits = math.ceil((bits - GUARD_BITS) * math.log10(2))
+        averages = self._tables.averages(parameters, bits, digits)
+
+        def average(loop: BallLoop, scalars: Scalars) -> list[Ball]:
+            return averages(loop, scalars, lambda: None)
+
+        def root(block: object, scalars: Scalars) -> list[Ball]:
+            raise AssertionError("the equations are explicit")
+
+        values = self._program.run(parameters, average, root)
+        return tuple(values[name] for name in self._names[-3:])
+
+
+class FirstEnclosed:
+    """A function and its first two derivatives at exact points, by the first form that encloses it.
+
+    Parameters
+    ----------
+    forms : mapping to callable
+        What builds each form, the cheapest first.
+    what : str
+        The function and its variable, for messages.
+    """
+
+    def __init__(
+        self, forms: Mapping[Any, Callable[[], FormulaOnBalls | ProgramOnBalls]], what: str
+    ) -> None:
+        self._forms, self._what = dict(forms), what
+        self._built: FormulaOnBalls | ProgramOnBalls | None = None
+        self._known: dict[tuple[str, int], tuple[Ball, ...]] = {}
+
+    @property
+    def form(self) -> Any:
+        """The form that is used; those that serve one point serve the others."""
+        return next(iter(self._forms))
+
+    def at(self, point: Ball, bits: int) -> tuple[Ball, ...]:
+        """Return value and derivatives to about so many bits of their size.
+
+        Raises
+        ------
+        CertificationError
+            If no form can be enclosed.
+        """
+        key = point.repr(), bits
+        if key not in self._known:
+            # Cells ask for all derivatives at their centres, one after the other.
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = self._enclosed(point, bits + GUARD_BITS)
+        return self._known[key]
+
+    def _enclosed(self, point: Ball, bits: int) -> tuple[Ball, ...]:
+        while True:
+            try:
+                with require_flint().ctx.workprec(bits):
+                    self._built = self._built or self._forms[self.form]()
+                    return self._built.at(point, bits)
+            except (
+                AssumptionError, CertificationError, EmissionError, UnsupportedExpressionError,
+            ) as failure:  # fmt: skip
+                if len(self._forms) == 1:
+                    raise CertificationError(
+                        f"{self._what} = {float(point):.6g} is not enclosed: {failure}"
+                    ) from None
+            del self._forms[self.form]
+            self._built = None
 
 
 def certified_minimum(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sympy as sp
@@ -30,8 +30,11 @@ from ...numeric.arguments import checked_switch, real_number, whole_number
 from ...packed_numbers import SentWithDigits
 from ...pages import Table, Typeset, as_html
 from ...runtime.precision import local_context
-from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
+from ..figures import BLUE, GREEN, GREY, VERMILLION, drawing
 from ..formulas import latex
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP = "large_alpha", "small_ridge", "small_step"
 NAMES = {
@@ -589,6 +592,7 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
         exact: bool = True,
         digits: int | None = None,
         ax: Any = None,
+        **style: Any,
     ) -> Any:
         """Draw the series, the exact solution, and how the error falls.
 
@@ -603,10 +607,12 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
             Of the exact solution, so that errors below 1e-16 show; default: floats.
         ax : matplotlib.axes.Axes, or two of them, optional
             Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, for the exact solution.
 
         Returns
         -------
-        matplotlib.axes.Axes, or a pair of them with `exact`
+        matplotlib.axes.Axes, or an array of two with `exact`
 
         Raises
         ------
@@ -623,19 +629,34 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
             )
         values = _grid(self)
         small = [_small(self, v) for v in values]
-        with styled():
-            axes = _axes(ax, exact)
+        size = _SIZE if exact else (6.0, 4.0)
+        with drawing(ax, style, size=size, panels=2 if exact else None) as (axes, pen):
+            axes = np.atleast_1d(axes)
             _draw_series(axes[0], self, output, values, small)
             if exact and self.exact is not None:
                 true = [self.exact(float(v), digits)[output] for v in values]
                 curve = [float(t) for t in true]
-                style = {"color": BLUE, "alpha": 0.6, "linewidth": 3, "zorder": 2}
-                axes[0].plot(values, curve, label="exact", **style)
+                look = pen("exact", color=BLUE, alpha=0.6, linewidth=3, zorder=2)
+                axes[0].plot(values, curve, **look)
                 _draw_errors(axes[1], self, output, values, small, true)
             axes[0].legend(frameon=False)
-        return tuple(axes) if exact else axes[0]
+        return axes if exact else axes[0]
 
     # ------------------------------------------------------------------ storage
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return the coefficients of every output over the exponents, as floats."""
+        import xarray as xr
+
+        values = {
+            name: ("exponent", [float(c) for c in known], {"symbol": self.symbols[name]})
+            for name, known in self.coefficients.items()
+        }
+        about = {"expansion": self.name, "parameter": self.parameter, "region": self.region}
+        return xr.Dataset(
+            values, {"exponent": [float(e) for e in self.exponents]},
+            {**about, "remainder_order": float(self.remainder_order), "rests_on": self.rests_on},
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Return the expansion as plain values; numbers as text with all their digits."""
@@ -833,18 +854,6 @@ _ROOM, _MARGIN = 0.45, 0.1
 # Beyond five orders colours repeat, with another dash and another mark.
 _DASHES = ((4, 2), (1, 1.2), (6, 1.5, 1, 1.5), (2, 2))
 _MARKS = "osv^"
-
-
-def _axes(ax: Any, exact: bool) -> list[Any]:
-    count = 2 if exact else 1
-    if ax is None:
-        figure = new_figure(_SIZE if exact else (6.0, 4.0))
-        return list(np.atleast_1d(figure.subplots(1, count)))
-    given = list(np.atleast_1d(np.asarray(ax, dtype=object)).ravel())
-    if len(given) != count or not all(hasattr(a, "set_xscale") for a in given):
-        panels = "two axes of matplotlib, for curve and errors" if exact else "axes of matplotlib"
-        raise ParameterError(f"ax must be {panels}, got {ax!r}")
-    return given
 
 
 def _grid(expansion: Expansion) -> NDArray[np.float64]:

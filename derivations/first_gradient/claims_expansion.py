@@ -37,10 +37,10 @@ from ...symbolic.targets.target import Target, target
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold
-from ..spiked_random_features.mapping import spike_mapping, step_size
 from ..symbols import alpha0, noise
 from .first_step import first_step
 from .network_functions import network_functions
+from .spike_mapping import spike_mapping, step_size
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 

@@ -23,10 +23,11 @@ from typing import Any
 
 import sympy as sp
 
-from ...errors import AssumptionError
+from ...errors import AssumptionError, ParameterError
 from ...json_document import WritesJson
 from ...numeric.arguments import nonnegative_number, whole_number
 from ...pages import Block, Page, Table, Typeset
+from ...pictures import Drawn, Line, Lines
 from ...runtime.precision import local_context
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.expressions.standing import Standing
@@ -89,7 +90,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, repr=False)
-class SampleComplexity(Page, Typeset, WritesJson):
+class SampleComplexity(Page, Typeset, Drawn, WritesJson):
     r"""The ledger of a student and a target.
 
     Attributes
@@ -186,6 +187,21 @@ class SampleComplexity(Page, Typeset, WritesJson):
             f"student {self.student}, target {self.target}: leap index {self.leap_index}, "
             f"{degree}, r = {self.directions}, rank H = {self.hessian_rank}"
         )
+
+    def picture(self) -> Lines:
+        """Return the requirements that apply over the dimension, without label noise."""
+        places = [10 * 2**k for k in range(11)]
+        lines = [
+            Line(places, [float(row.scale.subs({DIMENSION: d, noise: 0})) for d in places],
+                 f"{row.subject}: {row.relation} ${latex(row.scale)}$")
+            for row in self.rows
+            if row.applies and row.scale is not None
+            and row.scale.free_symbols <= {DIMENSION, noise}
+        ]  # fmt: skip
+        if not lines:
+            raise ParameterError("no requirement applies, so that there is none to draw")
+        title = f"student {self.student}, target {self.target}"
+        return Lines(lines, "dimension $d$", "samples or neurons", title, logarithmic="xy")
 
     def latex(self) -> str:
         """Return the table in LaTeX, an array without delimiters."""

@@ -29,8 +29,8 @@ from ..first_gradient.claims_expansion import mean_of_polynomial
 from ..first_gradient.first_step import first_step
 from ..first_gradient.network_functions import network_functions
 from ..first_gradient.sample_complexity import sample_complexity
+from ..first_gradient.spike_mapping import spike_mapping
 from ..identities import equal, identities_hold
-from ..spiked_random_features.mapping import spike_mapping
 from ..symbols import alpha0, noise as label_noise
 from .one_step import GiantStep, giant_step
 

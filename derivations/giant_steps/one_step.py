@@ -29,6 +29,7 @@ relative corrections of order 1/d.
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -44,7 +45,7 @@ from ...numeric.arguments import positive_number, real_number, whole_number
 from ...pages import Block, Page, Table, Typeset
 from ...symbolic.expressions.activations import Activation, activation, z as variable
 from ...symbolic.expressions.expression_text import expression_text
-from ...symbolic.expressions.parser import parse_expression
+from ...symbolic.expressions.parser import Parameters, parse_expression
 from ...symbolic.expressions.regularity import Parity, require_square_integrable
 from ...symbolic.expressions.standing import Standing
 from ...symbolic.gaussian.expectation import expect
@@ -657,13 +658,14 @@ def giant_step(
     *,
     noise_variance: sp.Expr | Fraction | int | str = 0,
     biases: bool = False,
+    parameters: Parameters = True,
 ) -> GiantStep:
     r"""Derive what one giant gradient step learns of a target.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
-        f.
+        f. With parameters the answer is a :class:`.CaseTree` of giant steps.
     student : str, Expr or Activation
         σ, continuous, with :math:`\mathbb{E}\,\sigma'^2 < \infty`.
     noise_variance : Expr, Fraction, int or str
@@ -672,6 +674,8 @@ def giant_step(
         Neurons :math:`\sigma(\langle w, x\rangle + b)` with random biases b that have a density.
         Coefficients are then functions of b, and vanish for all b only if σ is a polynomial of
         lower degree.
+    parameters : optional
+        Which symbols of the target are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -699,7 +703,7 @@ def giant_step(
     >>> giant_step("He(3, x1)", "relu", biases=True).ridge_constants
     (-3*sqrt(2)*b*exp(-b**2/2)/(2*sqrt(pi)),)
     """
-    f = read_target(target)
+    f = read_target(target, parameters=parameters)
     sigma = activation(student, argument="student")
     if not isinstance(biases, bool):
         raise ParameterError(f"biases must be True or False, got {biases!r}")
@@ -1035,4 +1039,6 @@ def _power(exponent: int | sp.Rational) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", r"\backslash ").replace("_", r"\_").replace("^", r"\hat{}")
+    """Return a text to stand in ``\\text{...}``, which it leaves for exponents."""
+    escaped = text.replace("\\", r"\backslash ").replace("_", r"\_")
+    return re.sub(r"\^(\w)", r"}^{\1}\\text{", escaped)

@@ -25,18 +25,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import sympy as sp
 
 from ...errors import AssumptionError, ParameterError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Table, Typeset, aligned, as_html
+from ...pictures import Bars, Drawn
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.expressions.expression_text import expression_text
+from ...symbolic.expressions.parser import Parameters
 from ...symbolic.expressions.standing import Standing
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.expansion import expansion_latex
+from ...symbolic.leaps.leap_index import leap_index
 from ...symbolic.targets.activation_mask import DegreeMask, activation_mask
 from ...symbolic.targets.projections import (
     Projection,
@@ -48,7 +51,7 @@ from ...symbolic.targets.projections import (
 from ...symbolic.targets.ridge_terms import ridge_terms
 from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.subspaces import Subspace
-from ...symbolic.targets.target import Target, closed_target as read_target
+from ...symbolic.targets.target import Target, target as read_target
 
 _DANDI = "Dandi et al., arXiv 2305.18270"
 _RANDOM_FEATURES = "Mei, Misiakiewicz, Montanari, Appl. Comput. Harmon. Anal. 59 (2022)"
@@ -149,7 +152,9 @@ def _is_separable(f: Target) -> bool:
     if f.is_polynomial:
         indices = f.expansion.he_coefficients()
         return all(sum(map(bool, alpha)) <= 1 for alpha in indices)
-    for term in ridge_terms(f.expr, f.variables):
+    for term in ridge_terms(f.expr, f.variables, radial=True):
+        if term.radials:
+            return False
         used = [i for i, n in enumerate(term.powers) if n]
         used += [i for ridge in term.ridges for i, a in enumerate(ridge.direction) if a != 0]
         if len(set(used)) > 1:
@@ -222,7 +227,7 @@ _RANKS = (
 
 
 @dataclass(frozen=True, repr=False)
-class FitPrediction(Typeset, WritesJson):
+class FitPrediction(Typeset, Drawn, WritesJson):
     r"""The predicted fit for one scaling of samples and neurons with the dimension.
 
     Made by :func:`predict_fit`.
@@ -330,6 +335,10 @@ class FitPrediction(Typeset, WritesJson):
         """Return the prediction as a table of one row in LaTeX, without delimiters."""
         return table_latex([self])
 
+    def picture(self) -> Bars:
+        """Return the error as a bar."""
+        return _bars(self.target, [self])
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; exact numbers and functions as texts."""
         return {
@@ -352,7 +361,7 @@ class FitPrediction(Typeset, WritesJson):
 
 
 @dataclass(frozen=True, repr=False)
-class RegimeTable(Typeset, WritesJson):
+class RegimeTable(Typeset, Drawn, WritesJson):
     """Predictions for several scalings, one row each.
 
     Made by :func:`regimes`.
@@ -413,6 +422,10 @@ class RegimeTable(Typeset, WritesJson):
     def _repr_html_(self) -> str:
         return self.to_html()
 
+    def picture(self) -> Bars:
+        """Return the errors as bars, with the subspaces that are learned."""
+        return _bars(self.target, self.rows)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         return {
@@ -430,13 +443,14 @@ def predict_fit(
     steps: int = 1,
     *,
     student: str | sp.Expr | Activation | None = None,
+    parameters: Parameters = True,
 ) -> FitPrediction:
     r"""Predict what is fitted after T giant steps, and the error that is left.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
-        f.
+        f. With parameters the answer is a :class:`.CaseTree` of predictions.
     samples_exponent : int, Fraction, Rational or float
         κ1 > 0: n ≍ d^κ1 samples in each step. Floats count as the decimals they print as.
     width_exponent : int, Fraction, Rational or float
@@ -446,6 +460,8 @@ def predict_fit(
     student : str, Expr or Activation, optional
         Activation of the neurons; degrees of the target that it does not see are left out of the
         staircase. By default it sees all.
+    parameters : optional
+        Which symbols of the target are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -465,11 +481,17 @@ def predict_fit(
     >>> predict_fit("He(3, x1) + x1*x2", sp.Rational(5, 2), sp.Rational(3, 2), 0)
     FitPrediction(n ~ d^5/2, p ~ d^3/2, T = 0: U = {0}, error → 7, theorem)
     """
-    f = read_target(target)
+    f = read_target(target, parameters=parameters)
     kappa1 = _exponent(samples_exponent, "samples_exponent", positive=True)
     kappa2 = _exponent(width_exponent, "width_exponent", positive=False)
     count = _checked_steps(steps)
     sigma = None if student is None else activation(student, argument="student")
+    if f.has_open_parameters:
+        tree = f.by_cases(
+            lambda g: predict_fit(g.specialised(), kappa1, kappa2, count, student=sigma),
+            "predicted fit",
+        )
+        return cast(FitPrediction, tree)
     _refuse_constant(f)
     mask = activation_mask(sigma)
     order = int(sp.floor(kappa1))
@@ -491,18 +513,22 @@ def regimes(
     *,
     steps: int = 1,
     student: str | sp.Expr | Activation | None = None,
+    parameters: Parameters = True,
 ) -> RegimeTable:
     """Return the table of fitted functions and errors for several scalings.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of tables.
     exponents : sequence of pairs
         (κ1, κ2) of each row; by default (1, 0), (1, 1), (2, 0), (2, 1) and (2, 2).
     steps : int
         T. All rows are given for one step; those with the fewest samples also for 2 to T steps.
         With 0 all rows are for random features.
     student : str, Expr or Activation, optional
+    parameters : optional
+        Which symbols of the target are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -513,11 +539,19 @@ def regimes(
     >>> table = regimes("x1 + x1*x2 + (x1**2 - 1)*(x2 + x3*x4)", steps=2)
     >>> table.residuals
     (5, 2, 2, 2, 0, 2, 2)
+    >>> tree = regimes("x1 + a*x1*x2", [(1, 1)], parameters="a")
+    >>> [(str(leaf.case), leaf.value.residuals) for leaf in tree.leaves]
+    [('all values', (0,))]
     """
-    f = read_target(target)
+    f = read_target(target, parameters=parameters)
     pairs = _checked_pairs(exponents)
     count = _checked_steps(steps)
     sigma = None if student is None else activation(student, argument="student")
+    if f.has_open_parameters:
+        tree = f.by_cases(
+            lambda g: regimes(g.specialised(), pairs, steps=count, student=sigma), "regimes"
+        )
+        return cast(RegimeTable, tree)
     first = min(1, count)
     fewest = min(kappa1 for kappa1, _ in pairs)
     cases = [(kappa1, kappa2, first) for kappa1, kappa2 in pairs]
@@ -528,6 +562,9 @@ def regimes(
 
 
 def _refuse_constant(f: Target) -> None:
+    if f.case is not None:
+        leap_index(f)
+        return
     if f.is_polynomial:
         constant = f.expansion.degree < 1
     else:
@@ -592,6 +629,19 @@ _LEGEND = (
     "n samples in each of T steps, p neurons; the first layer learns U, the second one fits "
     "degrees up to κ outside U"
 )
+
+
+def _bars(target: Target, rows: Sequence[FitPrediction]) -> Bars:
+    numbers: dict[str, tuple[float, None]] = {}
+    texts = {}
+    for row in rows:
+        n, p, steps, subspace, *_ = _cells(row)
+        name = f"n ~ {n}, p ~ {p}, T = {steps}"
+        numbers[name] = float(row.residual), None
+        error = f"{row.relation} {_short_number(row.residual)}"
+        texts[name] = f"{error}, U = {_cut(subspace, _LONGEST_SUBSPACE)}"
+    whole = _short_number(rows[0].projection.norm_squared)
+    return Bars(numbers, f"error left of E f² = {whole}", f"f = {target}", texts)
 
 
 def table_latex(rows: Sequence[FitPrediction]) -> str:

@@ -48,7 +48,7 @@ from ...symbolic.targets.projections import number_text, residual_norms
 from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.subspaces import Subspace
 from ...symbolic.targets.target import Target, closed_target as read_target
-from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_text, styled
+from ..figures import BLUE, GREEN, GREY, VERMILLION, Pen, drawing, plain_text
 from ..first_gradient.network_functions import network_functions
 from .learned_directions import (
     CLEAR,
@@ -409,7 +409,13 @@ class SimulatedGiantSteps(Page, WritesJson):
             return None
         return mean_over_networks(self.result.test_error)
 
-    def plot(self, directions: Sequence[Sequence[float]] | None = None) -> Any:
+    def plot(
+        self,
+        directions: Sequence[Sequence[float]] | None = None,
+        *,
+        ax: Any = None,
+        **style: Any,
+    ) -> Any:
         """Draw neurons in planes of two directions after each step, and singular values.
 
         Parameters
@@ -419,10 +425,15 @@ class SimulatedGiantSteps(Page, WritesJson):
             first of the adapted basis against the second and, in a row below, the third: what is
             learned first, and what then. Of a target of one coordinate, readouts are drawn against
             it.
+        ax : sequence of matplotlib.axes.Axes, optional
+            Where to draw, one for each panel; default: a new figure, found as ``axes[0].figure``.
+        style : optional
+            Keywords of matplotlib's lines, for the neurons.
 
         Returns
         -------
-        matplotlib.figure.Figure
+        array of matplotlib.axes.Axes
+            The panels of neurons row by row, and that of the singular values.
 
         Raises
         ------
@@ -445,29 +456,32 @@ class SimulatedGiantSteps(Page, WritesJson):
         limits = _limits(overlaps, self.settings.dimension, comparable=frame is not None)
         # One row of panels for each direction beyond the first, as high as its neurons need.
         heights = [_PANEL * _shape(limits[0], limit, frame) for limit in limits[1:]]
-        with styled():
-            title = f"{_title(self)}\n{legend}" if legend else _title(self)
-            above = sum(heights) + _MARGIN * len(heights) + 0.3 * (1 + bool(legend))
-            figure = new_figure((max(_PANEL * len(times), 6.5), above + _SPECTRA))
-            parts = figure.subfigures(2, 1, height_ratios=[above, _SPECTRA])
-            grid = parts[0].subplots(
-                len(heights), len(times), sharex=True, sharey="row", squeeze=False,
-                gridspec_kw={"height_ratios": heights},
-            )  # fmt: skip
+        title = f"{_title(self)}\n{legend}" if legend else _title(self)
+        above = sum(heights) + _MARGIN * len(heights) + 0.3 * (1 + bool(legend))
+        size = max(_PANEL * len(times), 6.5), above + _SPECTRA
+
+        def panels_of(figure: Any) -> Any:
+            above_below = figure.add_gridspec(2, 1, height_ratios=[above, _SPECTRA])
+            rows = above_below[0].subgridspec(len(heights), len(times), height_ratios=heights)
+            panels = rows.subplots(sharex=True, sharey="row", squeeze=False)
+            figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+            return np.array([*panels.ravel(), figure.add_subplot(above_below[1])])
+
+        with drawing(ax, style, size=size, panels=panels_of) as (found, pen):
+            grid = found[:-1].reshape(len(heights), len(times))
             for row, panels in enumerate(grid, start=1):
                 for axes, time in zip(panels, times, strict=True):
                     if frame is not None:
                         _draw_prediction(axes, self, frame[[0, row]], time, max(limits))
-                    _draw_neurons(axes, self, overlaps[:, time][..., [0, row]])
+                    _draw_neurons(axes, self, overlaps[:, time][..., [0, row]], pen)
                     axes.set(xlim=(-limits[0], limits[0]), ylim=(-limits[row], limits[row]))
                 panels[0].set_ylabel(labels[row])
             for axes, time in zip(grid[0], times, strict=True):
                 axes.set_title(f"$t = {time}$", fontsize=11)
             for axes in grid[-1]:
                 axes.set_xlabel(labels[0])
-            parts[0].suptitle(title, x=0.01, ha="left", fontsize=11)
-            _draw_spectra(parts[1].subplots(), self, predicted=frame is not None)
-        return figure
+            _draw_spectra(found[-1], self, predicted=frame is not None)
+        return found
 
     def __repr__(self) -> str:
         chain = " ⊂ ".join(map(str, self.staircase.subspaces))
@@ -995,13 +1009,17 @@ def _draw_prediction(
     axes.set_aspect("equal")
 
 
-def _draw_neurons(axes: Any, found: SimulatedGiantSteps, points: Array) -> None:
+def _draw_neurons(axes: Any, found: SimulatedGiantSteps, points: Array, pen: Pen) -> None:
     signs = np.where(found.result.readout > 0, 1, -1).reshape(-1)
     flat = points.reshape(-1, 2)
     selected = slice(None, None, -(-len(flat) // _MOST_POINTS))
     for sign, colour in ((1, BLUE), (-1, VERMILLION)):
         x, y = flat[selected][signs[selected] == sign].T
-        axes.plot(x, y, ls="", marker=".", ms=4.5, mew=0, color=colour, alpha=0.6, zorder=3)
+        look = pen(
+            linestyle="", marker=".", markersize=4.5, markeredgewidth=0, color=colour, alpha=0.6,
+            zorder=3,
+        )  # fmt: skip
+        axes.plot(x, y, **look)
     for side in ("top", "right"):
         axes.spines[side].set_visible(True)
 

@@ -735,6 +735,19 @@ class Exchanges:
             if gap[a] * gap[b] < 0:
                 yield float(values[a]), float(values[b])
 
+    def _left(self, phase: _Phase, point: Array) -> bool:
+        """Tell whether what vanishes in a phase grows; other instabilities are of the phase."""
+        family = self.search.family
+        if not phase.branch.held or phase.stable is not False:
+            return False
+        if family.by_free_energy(self.search.extremum) or not family.open.is_map:
+            return True
+        at = [family.names.index(name) for name in phase.branch.held]
+        slopes = family.linearised(point[None])[1][0][np.ix_(at, at)]
+        # Residuals of what vanishes do not depend on the rest there, so these are all of its own.
+        growth = np.eye(len(at)) - slopes
+        return not np.isfinite(growth).all() or bool(np.abs(np.linalg.eigvals(growth)).max() > 1)
+
     def _first_order(
         self, one: _Phase, other: _Phase, low: float, high: float,
         phases: Sequence[_Phase],
@@ -762,7 +775,7 @@ class Exchanges:
             ahead = here - on(phase, value)[1]
             if (ahead if self.search.extremum.prefers_low else -ahead) > margin:
                 rivals.append(phase)
-        if any(phase.branch.held and phase.stable is False for phase in (one, other)):
+        if self._left(one, y) or self._left(other, opposite):
             # What vanishes grows: such a phase is left before its free energy tells.
             return None
         if rivals and not (one.stable and other.stable and not any(r.stable for r in rivals)):

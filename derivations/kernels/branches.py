@@ -22,7 +22,7 @@ from ...pages import Block, Listing
 from ...result import Result, quantity
 from ...symbolic.systems.branch_conditions import Condition, OpenSystem
 from ...symbolic.systems.saddle_point import SaddlePointSystem
-from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
+from ..figures import BLUE, GREEN, GREY, VERMILLION, Pen, drawing
 from .arguments import known_names
 from .families import Extremum
 from .lower import lower
@@ -114,6 +114,8 @@ class Branch(Result):
 
     def __getitem__(self, name: str) -> Array:
         tables = {self.over: self.parameter, **self.unknowns, **self.outputs}
+        if self.free_energy is not None:
+            tables.setdefault("free_energy", self.free_energy)
         known_names((name,), tables, "value of a branch")
         return tables[name]
 
@@ -471,33 +473,38 @@ class BranchDiagram(Result, Traced):
             found.append(solution)
         return tuple(found)
 
-    def plot(self, unknown: str | None = None, *, ax: Any = None) -> Any:
+    def plot(self, unknown: str | None = None, *, ax: Any = None, **style: Any) -> Any:
         """Draw the branches: stable ones solid, others dashed, special points marked.
 
         Parameters
         ----------
         unknown : str, optional
-            What to draw, an unknown or an output; default: the first unknown.
-        ax : matplotlib Axes, optional
+            What to draw, an unknown, an output or "free_energy"; default: the first unknown.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
-        matplotlib Axes
+        matplotlib.axes.Axes
         """
         name = next(iter(self.equations)) if unknown is None else unknown
-        with styled():
-            ax = new_figure().add_subplot() if ax is None else ax
-            self._draw(name, ax)
-        return ax
+        with drawing(ax, style) as (axes, pen):
+            self._draw(name, axes, pen)
+        return axes
 
-    def _draw(self, name: str, ax: Any) -> None:
+    def _draw(self, name: str, ax: Any, pen: Pen) -> None:
+        label = pen("").get("label") or "_"
         for n, branch in enumerate(self.branches):
             values = branch[name]
             for part, stable in branch.runs():
-                style = "-" if stable or stable is None else "--"
-                ax.plot(
-                    branch.parameter[part], values[part], style, color=COLOURS[n % len(COLOURS)]
+                look = pen(
+                    linestyle="-" if stable or stable is None else "--",
+                    color=COLOURS[n % len(COLOURS)],
                 )
+                ax.plot(branch.parameter[part], values[part], **look | {"label": label})
+                label = "_"
         for kind, points in itertools.groupby(self.points, key=lambda p: p.kind):
             label = kind
             for p in points:

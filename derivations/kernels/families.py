@@ -23,6 +23,7 @@ from tqdm.auto import tqdm
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number, whole_number
 from ...numeric.branches import SAME, Equations, Remembered
+from ...numeric.first_values import spread
 from ...numeric.saddle_point_solver import BatchSolution
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.lowering.program import Newton
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _TINY = 1e-9
+# How far out a free energy is looked at, along how many lines.
+_FAR, _RAYS = (1e2, 1e3, 1e4), 8
 # The free energy among the results of `Family.described`.
 VALUE = "value_of_free_energy"
 # So many rows are solved in one continuation: compiled where there are averages, while equations
@@ -323,7 +326,8 @@ class OpenKernel:
                 "eliminated"
             )
         if self.open.is_map:
-            without = "" if self.variables[0] else " (they come without a free energy)"
+            known = self.open.free_energy is not None
+            without = "" if known else " (they come without a free energy)"
             return f"stable: under iteration of the equations{without}"
         return "stability unknown: no free energy, and the equations are no map x = F(x)"
 
@@ -468,6 +472,44 @@ class Family(OpenKernel):
 
     def _given(self) -> dict[str, Any]:
         return {**self.parameters, self.over: self.within[0]}
+
+    def stability(self, extremum: Extremum) -> str:
+        """Return what stability means, in words, and whether the free energy has a best state."""
+        return "; ".join([super().stability(extremum), *self.unbounded(extremum)])
+
+    def unbounded(self, extremum: Extremum) -> list[str]:
+        """Say along which unknowns a free energy is not bounded as its extremum needs it to be.
+
+        It is followed out along each unknown whose domain has no end, at a few values of the
+        others. With conjugates it is a saddle, which nothing is said of.
+        """
+        variables, orders = self.variables
+        if self.open.free_energy is None or len(variables) > orders:
+            return []
+        low, high = self.box
+        first, last = self.within
+        near = spread([*low, first], [*high, last], _RAYS)
+        found = []
+        for k, name in enumerate(self.names):
+            least = name in extremum.minima or (not extremum.maxima and extremum.prefers_low)
+            ends = []
+            for end, side, sign in ((high[k], 1.0, ""), (low[k], -1.0, "-")):
+                if np.isfinite(end):
+                    continue
+                rays = np.tile(near, (len(_FAR), 1, 1))
+                rays[:, :, k] = side * np.array(_FAR)[:, None]
+                values = self.described(rays.reshape(-1, near.shape[1])).values[VALUE]
+                falls = -np.diff((values if least else -values).reshape(len(_FAR), -1), axis=0)
+                # What tends to a limit falls less and less from one decade to the next.
+                if np.any(np.all(falls > 0, axis=0) & (falls[-1] >= falls[-2] / 2)):
+                    ends.append(f"{sign}∞")
+            if ends:
+                found.append(
+                    f"the free energy is not bounded {'below' if least else 'above'} for {name} → "
+                    f"{' and '.join(ends)}, as far as {_FAR[-1]:g} shows: no solution is its "
+                    f"{'least' if least else 'largest'} value"
+                )
+        return found
 
     def equations(self, sizes: Array | None = None) -> Equations:
         """Return the equations with their box, for continuation.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ... import __version__
 from ...deprecations import renamed
 from ...digits import MOST_DIGITS, checked_digits
 from ...errors import ConvergenceError, ParameterError
@@ -36,7 +36,7 @@ from .arguments import (
 )
 from .precise import Refined, derived_kernel, exact_number, refine, require_resolved
 from .solution import KernelSolution
-from .sweep import Execution, Job, Variables, run_sweep
+from .sweep import Execution, Job, Variables, run_sweep, with_execution
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -268,6 +268,7 @@ class Kernel(Typeset):
             certificate=certificate,
         )
 
+    @with_execution
     def curve(
         self,
         /,
@@ -277,12 +278,6 @@ class Kernel(Typeset):
         data: Mapping[str, Any] | None = None,
         start: Mapping[str, float] | KernelSolution | None = None,
         rtol: float = 1e-11,
-        failures: str = "raise",
-        workers: int | None = None,
-        executor: Executor | None = None,
-        progress: bool = True,
-        out: str | os.PathLike[str] | None = None,
-        store: str | os.PathLike[str] | None = None,
         **parameters: Any,
     ) -> Curve:
         """Solve at many points: over any parameters, alone or as a grid.
@@ -311,7 +306,7 @@ class Kernel(Typeset):
         ConvergenceError
             If a point fails; what was computed is its `state`, unless it went to a file.
         """
-        execution = Execution(failures, workers, executor, progress, out, store)
+        execution, parameters = Execution.of(parameters)
         columns = self._columns(parameters, data)
         points = Points.of(self.parameters, columns, bool(product), self.active_ties(parameters))
         if outputs is None:
@@ -587,8 +582,6 @@ class Kernel(Typeset):
         return {name: f"parameter, {self.domains[name]}" for name in self.parameters}
 
     def _attributes(self) -> dict[str, Any]:
-        from ... import __version__
-
         return {"kernel": self.name, "title": self.title, "giantstep_version": __version__}
 
 

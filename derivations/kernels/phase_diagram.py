@@ -37,7 +37,7 @@ from ...numeric.branches import (
 from ...pages import Block, Listing
 from ...result import Result
 from ...symbolic.systems.branch_conditions import BENDS, Condition
-from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
+from ..figures import BLUE, GREEN, GREY, VERMILLION, drawing
 from .branch_search import Search, checked_bounds, checked_options, kind_of_crossing, sign_changes
 from .branches import (
     FIRST_ORDER,
@@ -168,6 +168,8 @@ class PhaseDiagram(Result):
         Names of those of the lines.
     labels : mapping from str to str
         LaTeX of names.
+    stability : str
+        What a stable phase is here, and whether one is the best of all, in words.
     """
 
     _document = "phase diagram"
@@ -182,6 +184,7 @@ class PhaseDiagram(Result):
     tricritical_points: tuple[CriticalPoint, ...]
     unknowns: tuple[str, ...]
     labels: Mapping[str, str]
+    stability: str = ""
 
     def with_kernel(self, kernel: Kernel, *, data: Mapping[str, Any] | None = None) -> PhaseDiagram:
         """Return a diagram that was read from a document, with its equations.
@@ -229,25 +232,27 @@ class PhaseDiagram(Result):
         """Return the lines of one kind: "spinodal", "first-order", "second-order" or a zero."""
         return tuple(line for line in self.lines if line.kind == kind)
 
-    def plot(self, *, ax: Any = None) -> Any:
+    def plot(self, *, ax: Any = None, **style: Any) -> Any:
         """Draw the lines by kind, with critical points.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
-        matplotlib Axes
+        matplotlib.axes.Axes
         """
-        with styled():
-            ax = new_figure().add_subplot() if ax is None else ax
+        with drawing(ax, style) as (ax, pen):
             named: set[str] = set()
             for line in self.lines:
-                colour, style = _STYLES.get(line.kind, (GREY, "-."))
-                label = "_" if line.kind in named else line.kind
+                colour, dashes = _STYLES.get(line.kind, (GREY, "-."))
+                look = pen(line.kind, several=True, linestyle=dashes, color=colour)
+                ax.plot(line.x, line.y, **look | ({"label": "_"} if line.kind in named else {}))
                 named.add(line.kind)
-                ax.plot(line.x, line.y, style, color=colour, label=label)
             for kind, marker, found in self._marked():
                 for n, p in enumerate(found):
                     ax.plot(p.x, p.y, marker, color=GREY, label="_" if n else f"{kind} point")
@@ -288,9 +293,10 @@ class PhaseDiagram(Result):
     def page(self) -> Iterable[Block]:
         """Return lines with their ends, and the points at which they meet."""
         n = len(self.lines)
+        meaning = f"; {self.stability}" if self.stability else ""
         yield (
             f"{self.title}: {n} line{'' if n == 1 else 's'} of transitions over {self.x[0]} and "
-            f"{self.y[0]}"
+            f"{self.y[0]}{meaning}"
         )
         lines = [
             f"{line.kind}, {len(line)} points: from {line.ends[0]} to {line.ends[1]}"
@@ -772,6 +778,7 @@ def phase_diagram(
     rtol = positive_number("rtol", rtol)
     ranges = {name: (low, high) for name, low, high in axes}
     plane = Plane(dict(parameters), ranges, points, options[2])
+    meanings: dict[str, None] = {}
     for name, other in ((across[0], up[0]), (up[0], across[0])):
         inner = np.linspace(*ranges[other], whole_number("cuts", cuts) + 2)[1:-1]
         for value in inner.tolist():
@@ -786,6 +793,7 @@ def phase_diagram(
             )
             for point in Search(cut, *options).special:
                 plane.add(point, cut, other, value)
+            meanings |= dict.fromkeys(cut.stability(options[2]).split("; "))
     found = list(plane.lines(across[0], up[0]))
     turns = different([p for _, _, points in found for p in points], across, up)
     cusps = different([*turns, *(p for _, points, _ in found for p in points)], across, up)
@@ -801,4 +809,5 @@ def phase_diagram(
         tricritical_points=turns,
         unknowns=plane.names,
         labels=dict(kernel.labels),
+        stability="; ".join(meanings),
     )

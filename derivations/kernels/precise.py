@@ -24,6 +24,9 @@ from ...runtime.precision import (
     with_spare_digits,
 )
 from ...runtime.quadrature import REACH, inner_extent
+from ...symbolic.lowering.driver import precise_driver
+from ...symbolic.lowering.solver import solver_source
+from ...symbolic.lowering.tables import mpmath_table_source
 from ..derived import derived
 
 if TYPE_CHECKING:
@@ -77,9 +80,6 @@ def promise(digits: int, errors: Mapping[Any, Any], values: Mapping[Any, Any]) -
 
 def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
     """Print the program of a lowered system for mpmath."""
-    from ...symbolic.lowering.solver import solver_source
-    from ...symbolic.lowering.tables import mpmath_table_source
-
     tables = ""
     if lowered.program.tables:
         tables = mpmath_table_source(
@@ -92,6 +92,7 @@ def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
     return PreciseKernel(
         table_source=tables,
         solver_source=solver_source(lowered.program, "mpmath"),
+        driver_source=precise_driver(),
         parameters=code.parameters,
         # The mpmath tables take no others, unlike those of a derivation that was stored.
         table_parameters=tuple(lowered.identifiers[p] for p in lowered.table_parameters),

@@ -23,11 +23,13 @@ from ...numeric.kernel_code import KernelCode
 from ...numeric.optimum import Axis, Objective, Slopes
 from ...numeric.rounding import COARSE, perturbed, spreads
 from ...pages import Block, Table
+from ...pictures import Bars
 from ...result import Number, Result, Row, quantity
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.systems.saddle_point import SaddlePointSystem
 from ...symbolic.systems.sensitivities import derivative_name, with_derivatives_along
 from ..derived import derived
+from ..figures import draw_picture
 from ..optima import optimum as optimum_of
 from .arguments import Points, Tie, known_names
 from .code import deriving, kernel_code
@@ -168,32 +170,26 @@ class Sensitivities(Result, Mapping[tuple[str, str], Any]):
         yield from (f"{name}: none, {why}" for name, why in self.excluded.items())
         yield self.rests_on
 
-    def plot(self, of: str | None = None, *, ax: Any = None) -> Any:
-        """Draw the derivatives of one output as bars, by default of the first one.
+    def picture(self, of: str | None = None) -> Bars:
+        """Return the derivatives of one output as bars, by default of the first one."""
+        of = self.outputs[0] if of is None else of
+        numbers = {p: (float(self[of, p]), self.error(of, p)) for p in self.parameters}
+        return Bars(numbers, f"derivative of {of.replace('_', ' ')}")
+
+    def plot(self, of: str | None = None, *, ax: Any = None, **style: Any) -> Any:
+        """Draw the derivatives of one output as bars; see :meth:`.Result.plot`.
 
         Parameters
         ----------
         of : str, optional
-            An output.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
+            An output; default: the first one.
 
         Raises
         ------
         ParameterError
             If there is no such output.
-        MissingDependencyError
-            Without matplotlib.
         """
-        from ..figures import bars
-
-        of = self.outputs[0] if of is None else of
-        values = {p: (float(self[of, p]), self.error(of, p)) for p in self.parameters}
-        return bars(values, f"derivative of {of.replace('_', ' ')}", ax=ax)
+        return draw_picture(self.picture(of), ax=ax, **style)
 
 
 # ---------------------------------------------------------------------- the program

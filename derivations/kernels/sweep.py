@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import os
 import threading
 import time
@@ -11,10 +12,10 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -605,12 +606,19 @@ class Execution:
         If one of them cannot be.
     """
 
-    failures: str
-    workers: int | None
-    executor: Executor | None
-    progress: bool
-    out: Any
-    store: Any
+    failures: str = "raise"
+    workers: int | None = None
+    executor: Executor | None = None
+    progress: bool = True
+    out: Any = None
+    store: Any = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> tuple[Self, dict[str, Any]]:
+        """Return the options among keywords, and the others."""
+        names = given.keys() & {f.name for f in fields(cls)}
+        rest = {name: value for name, value in given.items() if name not in names}
+        return cls(**{name: given[name] for name in names}), rest
 
     def __post_init__(self) -> None:
         if not is_one_of(self.failures, ("raise", "keep")):
@@ -624,6 +632,26 @@ class Execution:
     def keeps(self) -> bool:
         """Whether points without solution are NaN."""
         return self.failures == "keep"
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def with_execution(method: Method) -> Method:
+    """Show the options of an :class:`Execution` among the keywords of a method.
+
+    The method takes them with its free names, and separates them by :meth:`Execution.of`.
+    """
+    own = inspect.signature(method)
+    *first, free = own.parameters.values()
+    options = [
+        inspect.Parameter(
+            f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type
+        )
+        for f in fields(Execution)
+    ]
+    vars(method)["__signature__"] = own.replace(parameters=[*first, *options, free])
+    return method
 
 
 def run_sweep(

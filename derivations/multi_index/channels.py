@@ -15,7 +15,13 @@ from typing import Any
 
 import sympy as sp
 
-from ...errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
+from ...errors import (
+    AssumptionError,
+    ExpressionError,
+    GiantstepError,
+    ParameterError,
+    UnsupportedExpressionError,
+)
 from ...numeric.arguments import is_one_of, nonnegative_number, real_number, whole_number
 from ...symbolic.expressions.activations import activation, z
 from ...symbolic.expressions.bivariate_normal import normal_cdf
@@ -23,7 +29,7 @@ from ...symbolic.expressions.functions import relu, sigmoid
 from ...symbolic.expressions.parser import parse_expression
 from ...symbolic.expressions.regularity import Parity, analyse
 from ...symbolic.gaussian.expectation import GaussianExpectation
-from ...symbolic.targets.target import closed_target as read_target
+from ...symbolic.targets.target import Target, closed_target as read_target
 from . import physics
 from .physics import Window, label
 
@@ -115,6 +121,11 @@ class Channel:
     def exact_noise(self) -> sp.Expr:
         """Δ as the decimal number that it prints as."""
         return sp.Rational(str(self.noise_variance))
+
+    @cached_property
+    def certain_labels(self) -> dict[sp.Expr, sp.Expr] | None:
+        """Indicators of the values of the function, if it takes finitely many."""
+        return None if self.function is None else _finitely_many(self.function, self.variables)
 
     # ------------------------------------------------------------------ one direction
 
@@ -288,16 +299,17 @@ def read_channel(
     return Channel(name, variables, f, delta, mixed)
 
 
+def names_coordinates(target: str) -> bool:
+    """Whether a text is a function of x1, x2, …, not of z."""
+    return _COORDINATE.search(target) is not None
+
+
 def _function(target: Any, directions: object) -> tuple[str, tuple[sp.Symbol, ...], sp.Expr]:
-    if isinstance(target, str) and not _COORDINATE.search(target):
+    if isinstance(target, str) and not names_coordinates(target):
         one = activation(target, argument="target")
         name, variables, f = one.name, (z,), one.expr
     else:
-        several = read_target(target)
-        name, variables, f = several.name, several.variables, several.expr
-        used = [x for x in variables if x in f.free_symbols]
-        if len(used) == 1:
-            variables, f = (z,), f.xreplace({used[0]: z})
+        name, variables, f = _fewest_directions(read_target(target))
     if directions is not None:
         given = whole_number("directions", directions)
         if given < len(variables):
@@ -312,6 +324,28 @@ def _function(target: Any, directions: object) -> tuple[str, tuple[sp.Symbol, ..
         )
     _check_kinks(f, variables)
     return name, variables, f
+
+
+def _fewest_directions(f: Target) -> tuple[str, tuple[sp.Symbol, ...], sp.Expr]:
+    """Return a target as a function of as many orthonormal directions as it depends on."""
+    try:
+        space = f.relevant_subspace
+    except GiantstepError:
+        return f.name, f.variables, f.expr
+    if space.is_whole or space.is_zero:
+        directions, variables = sp.eye(f.dimension), f.variables
+    else:
+        rows = sp.GramSchmidt([sp.Matrix(v) for v in space.basis], orthonormal=True)
+        directions, variables = sp.Matrix.hstack(*rows).T, f.variables[: len(rows)]
+    if len(variables) == 1:
+        variables = (z,)
+    inputs = directions.T * sp.Matrix(variables)
+    expr = f.expr.xreplace(dict(zip(f.variables, inputs, strict=True)))
+    return f.name, variables, expr.replace(_is_argument, lambda e: e.func(*map(sp.expand, e.args)))
+
+
+def _is_argument(expr: sp.Expr) -> bool:
+    return bool(expr.is_Function or expr.is_Pow) and any(a.is_Add for a in expr.args)
 
 
 def _check_kinks(f: sp.Expr, variables: Sequence[sp.Symbol]) -> None:
@@ -337,6 +371,18 @@ def _finitely_many(f: sp.Expr, variables: Sequence[sp.Symbol]) -> dict[sp.Expr, 
             high = sp.S.One if piece.high == sp.oo else sp.Heaviside(piece.high - z)
             found[piece.expr] = found.get(piece.expr, sp.S.Zero) + low * high
         return found
+    return labels_by_signs(f, variables)
+
+
+def labels_by_signs(f: sp.Expr, variables: Sequence[sp.Symbol]) -> dict[sp.Expr, sp.Expr] | None:
+    """Return indicators of the labels of a function of signs, else None.
+
+    Examples
+    --------
+    >>> x1, a = sp.symbols("x1 a", real=True)
+    >>> labels_by_signs(sp.sign(x1 - a), [x1])
+    {1: sign(-a + x1)/2 + 1/2, -1: 1/2 - sign(-a + x1)/2}
+    """
     f = f.replace(sp.Heaviside, lambda u, *_: (1 + sp.sign(u)) / 2)
     # Signs of products are products of signs.
     f = f.replace(

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ...errors import GiantstepError
 from ...pages import Block, Table
 from ...result import Result, quantity
@@ -15,7 +17,8 @@ from ...symbolic.leaps.staircase import staircase
 from ...symbolic.targets.subspaces import Subspace, vector_text
 from ...symbolic.targets.target import closed_target as read_target
 from .channels import read_channel
-from .thresholds import EASY, HARD, TRIVIAL, weak_recovery
+from .fixed_points import MatrixFixedPoints
+from .thresholds import EASY, HARD, TRIVIAL, specialising, weak_recovery
 
 _NEVER = "none"
 
@@ -107,7 +110,7 @@ def _samples(f: Any, order: int, known: Subspace) -> str:
     if order > 2:
         power = f"{order // 2}" if order % 2 == 0 else f"({order}/2)"
         return f"n ≍ d^{power}{given}"
-    return (f"α > {_threshold(f)}" if known.is_zero else "α > α_c(q)") + given
+    return f"α > {_threshold(f) if known.is_zero else _specialisation(f)}{given}"
 
 
 def _threshold(f: Any) -> str:
@@ -119,6 +122,19 @@ def _threshold(f: Any) -> str:
     if not 0 < found.value < math.inf:
         return "α_c, finite"
     return f"α_c = {found.value:.6g}"
+
+
+def _specialisation(f: Any) -> str:
+    """α at which directions are learned given others with the overlap that α gives them."""
+    try:
+        channel = read_channel(f)
+        known = specialising(channel)
+        if known is None:
+            return "α_c(q)"
+        found = MatrixFixedPoints(channel).specialisation(np.array(known.evalf(17), float))
+    except GiantstepError:
+        return "α_c(q)"
+    return f"α_c(q) = {found[-1]:.6g}"
 
 
 def _rests_on(leap: GenerativeLeap) -> str:

@@ -1,13 +1,16 @@
-r"""Fixed points of one index: the curve :math:`\alpha(q)`, and what Bayes and AMP reach.
+r"""Fixed points: the curve :math:`\alpha(q)` of one index, overlap matrices of several.
 
-No equation is solved to draw the diagram: for each overlap the sample complexity is explicit. AMP
-ends at the first overlap, coming from 0, at which the curve reaches α; Bayes at the stationary
-point of the largest free entropy. Spinodals are stationary points of the curve.
+For one index no equation is solved to draw the diagram: for each overlap the sample complexity is
+explicit. AMP ends at the first overlap, coming from 0, at which the curve reaches α; Bayes at the
+stationary point of the largest free entropy. Spinodals are stationary points of the curve. Overlap
+matrices are iterated on a rough level of quadrature, and found by Newton's method on the finer one,
+with the slopes of the rough one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,6 +25,7 @@ from ...symbolic.printing.compiled import compiled
 from . import physics
 from .channels import Channel
 from .line_averages import PANELS, LineAverages
+from .plane_averages import LEVELS, Informed, PlaneAverages
 
 Array = NDArray[np.float64]
 
@@ -30,6 +34,14 @@ _FARTHEST = 11.0
 _RESOLVED = 1e-11
 _AROUND, _DEGREE = 0.25, 14
 _XTOL, _RTOL = 1e-15, 8.9e-16
+_MOST_ITERATIONS = 3000
+_TOLERANCE, _SETTLED = 1e-12, 1e-7
+# When Newton's method takes over: what remains, and how steady the rate has to be.
+_REMAINING, _STEADY = 0.03, 0.02
+_DIFFERENCE, _NEWTON, _SAME, _RESOLVED_MATRIX = 1e-4, 12, 1e-6, 1e-7
+_LOOKED_AT = (0.02, 0.2, 0.4, 0.6, 0.75, 0.85, 0.93, 0.98)
+_SMALL = 1e-3
+_LEAST_ALPHA, _LARGEST_ALPHA = 0.05, 60.0
 
 
 @dataclass(frozen=True)
@@ -234,3 +246,203 @@ _PSI = physics.sp.Symbol("Psi", real=True)
 _free_entropy = compiled(
     physics.free_entropy_at_overlap(_PSI), (physics.q, physics.alpha, _PSI), "python"
 )
+
+
+# ---------------------------------------------------------------------- several directions
+
+
+class MatrixFixedPoints:
+    """The fixed points of a channel of two or three directions.
+
+    Parameters
+    ----------
+    channel : Channel
+
+    Attributes
+    ----------
+    levels : tuple of PlaneAverages
+        Rough, used, and finer averages.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If averages of these labels are not supported.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self._known: dict[tuple[int, bytes], Informed] = {}
+        self.levels = tuple(PlaneAverages(channel, k) for k in range(len(LEVELS)))
+
+    def reached(self, alpha: float, starts: Sequence[Array]) -> list[Array]:
+        """Return the overlap matrices that state evolution reaches from starts.
+
+        Raises
+        ------
+        ConvergenceError
+            If it has not settled.
+        """
+        rough, used = (self._map(k, alpha, np.eye(len(starts[0]))) for k in range(2))
+        found: list[tuple[Array, Array]] = []
+        for start in starts:
+            near, slopes = self._settled(rough, start, alpha)
+            same = [x for x, other in found if np.abs(other - near).max() < _SAME]
+            found.append((same[0] if same else self._refined(used, near, slopes, alpha), near))
+        return [matrix for matrix, _ in found]
+
+    def at(self, level: int, overlap: Array) -> Informed:
+        """Return what labels say at an overlap matrix, once for each."""
+        key = level, overlap.tobytes()
+        if key not in self._known:
+            self._known[key] = self.levels[level].at(overlap)
+        return self._known[key]
+
+    def free_entropy(self, overlap: Array, alpha: float) -> float:
+        """Return φ(Q)."""
+        average = self.at(1, overlap).free_energy
+        rest = np.eye(len(overlap)) - overlap
+        return float(np.trace(overlap) / 2 + np.linalg.slogdet(rest)[1] / 2 + alpha * average)
+
+    def error(self, overlap: Array, alpha: float) -> float:
+        """Return how far two levels of quadrature are apart in the iterated overlap matrix."""
+        used, finer = (self._map(k, alpha, np.eye(len(overlap)))(overlap) for k in (1, 2))
+        return float(np.abs(used - finer).max())
+
+    def specialisation(self, known: Array) -> tuple[float, ...]:
+        """Return the overlaps along known directions, and α, at which others begin to be learned.
+
+        The fixed point of the known directions alone meets the threshold of the others given it:
+        of one known direction both are explicit in its overlap.
+
+        Parameters
+        ----------
+        known : array (K, r)
+            Orthonormal columns.
+        """
+        name = self.channel.name
+        if known.shape[1] == 1:
+            projector = known @ known.T
+
+            def apart(overlap: float, level: int) -> tuple[float, float]:
+                averages, matrix = self.levels[level], overlap * projector
+                shown = float((known.T @ self.at(level, matrix).information @ known)[0, 0])
+                own = float(_sample_complexity(overlap, shown))
+                others = float(np.linalg.eigvalsh(averages.operator(matrix, known)).max())
+                return own - 1 / others, own
+
+            roughly = [apart(q, 0)[0] for q in _LOOKED_AT]
+            for k in np.flatnonzero((np.array(roughly[:-1]) < 0) & (np.array(roughly[1:]) >= 0)):
+                near = brentq(lambda q: apart(q, 0)[0], _LOOKED_AT[k], _LOOKED_AT[k + 1], xtol=1e-9)
+                low, high = near - 1e-4 * (1 - near), near + 1e-4 * (1 - near)
+                q = float(brentq(lambda q: apart(q, 1)[0], low, high, xtol=_XTOL, rtol=_RTOL))
+                return q, apart(q, 1)[1]
+            raise ConvergenceError(
+                f"the other directions of {name!r} have no threshold for overlaps up to "
+                f"{_LOOKED_AT[-1]:g}"
+            )
+
+        def excess(alpha: float, levels: tuple[int, int]) -> tuple[float, Array]:
+            rough, used = (self._map(k, alpha, known) for k in levels)
+            matrix, slopes = self._settled(rough, _SMALL * np.eye(len(known)), alpha)
+            if levels[1]:
+                matrix = self._refined(used, matrix, slopes, alpha)
+            shown = np.linalg.eigvalsh(self.levels[levels[1]].operator(matrix, known)).max()
+            return alpha * float(shown) - 1, matrix
+
+        low, high = _LEAST_ALPHA, 2 * _LEAST_ALPHA
+        while excess(high, (0, 0))[0] < 0:
+            low, high = high, 1.6 * high
+            if high > _LARGEST_ALPHA:
+                raise ConvergenceError(
+                    f"the other directions of {name!r} have no threshold for alpha up to "
+                    f"{_LARGEST_ALPHA:g}"
+                )
+        near = brentq(lambda a: excess(a, (0, 0))[0], low, high, xtol=1e-7)
+        alpha = float(
+            brentq(lambda a: excess(a, (0, 1))[0], near * 0.9999, near * 1.0001, xtol=1e-11)
+        )
+        overlaps = np.linalg.eigvalsh(known.T @ excess(alpha, (0, 1))[1] @ known)
+        return *overlaps.tolist(), alpha
+
+    def _map(self, level: int, alpha: float, directions: Array) -> Callable[[Array], Array]:
+        """Return an iteration of state evolution within some directions."""
+        one = np.eye(directions.shape[1])
+
+        def iterated(overlap: Array) -> Array:
+            shown = directions.T @ self.at(level, overlap).information @ directions
+            inside = one - np.linalg.inv(one + alpha * shown)
+            found = directions @ inside @ directions.T
+            return np.asarray((found + found.T) / 2)
+
+        return iterated
+
+    def _settled(
+        self, iteration: Callable[[Array], Array], start: Array, alpha: float
+    ) -> tuple[Array, Array]:
+        """Return the fixed point that is reached, and the slopes of the iteration there."""
+        matrix, last, ratio = start, math.inf, math.inf
+        for _ in range(_MOST_ITERATIONS):
+            new = iteration(matrix)
+            change = float(np.abs(new - matrix).max())
+            before, ratio = ratio, change / last
+            matrix, last = new, change
+            # What is left of a geometric series has to be small for Newton to stay on its branch.
+            steady = ratio < 1 and abs(ratio - before) < _STEADY
+            if change < _SETTLED or (steady and change / (1 - ratio) < _REMAINING):
+                found = _by_newton(iteration, matrix, _slopes(iteration, matrix))
+                slopes = None if found is None else _slopes(iteration, found)
+                if slopes is not None and np.abs(np.linalg.eigvals(slopes)).max() < 1:
+                    assert found is not None
+                    return found, slopes
+                if change < _SETTLED:
+                    break
+        raise self._near_threshold(alpha)
+
+    def _refined(
+        self, iteration: Callable[[Array], Array], start: Array, slopes: Array, alpha: float
+    ) -> Array:
+        found = _by_newton(iteration, start, slopes)
+        if found is None:
+            raise self._near_threshold(alpha)
+        return found
+
+    def _near_threshold(self, alpha: float) -> ConvergenceError:
+        return ConvergenceError(
+            f"state evolution of {self.channel.name!r} has not settled at alpha = {alpha:g}, which "
+            "is near a threshold; use another one"
+        )
+
+
+def _entries(matrix: Array) -> Array:
+    return matrix[np.triu_indices(len(matrix))]
+
+
+def _symmetric(entries: Array, size: int) -> Array:
+    upper = np.zeros((size, size))
+    upper[np.triu_indices(size)] = entries
+    return upper + np.triu(upper, 1).T
+
+
+def _slopes(iteration: Callable[[Array], Array], at: Array) -> Array:
+    """Return the derivatives of an iteration between the entries of symmetric matrices."""
+    x, size = _entries(at), len(at)
+    ends = [
+        [_entries(iteration(_symmetric(x + side * unit, size))) for side in (1, -1)]
+        for unit in _DIFFERENCE * np.eye(len(x))
+    ]
+    return np.column_stack([(above - below) / (2 * _DIFFERENCE) for above, below in ends])
+
+
+def _by_newton(iteration: Callable[[Array], Array], start: Array, slopes: Array) -> Array | None:
+    """Return the fixed point next to a start, None if there is none."""
+    found, last = (x := _entries(start)), math.inf
+    for _ in range(_NEWTON):
+        step = _entries(iteration(_symmetric(found, len(start)))) - found
+        change = float(np.abs(step).max())
+        # Where two overlaps are equal their directions are not, and quadrature not smooth.
+        if change < _TOLERANCE or last / 2 < change < _RESOLVED_MATRIX:
+            return _symmetric(found, len(start))
+        found, last = found + np.linalg.solve(np.eye(len(x)) - slopes, step), change
+        if not np.abs(found - x).max() < 3 * _REMAINING:
+            break
+    return None

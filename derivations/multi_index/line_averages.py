@@ -398,8 +398,20 @@ class LineAverages:
 
     # ------------------------------------------------------------------ given labels
 
-    def posterior(self, y: Array) -> Callable[[Array, float], tuple[Array, Array]]:
-        """Return g and its negative derivative as a function of ω and V, for labels of samples."""
+    def posterior(self, y: Array) -> Callable[[Array, Array], tuple[Array, Array]]:
+        """Return g and its negative derivative as a function of ω and V, for labels of samples.
+
+        Of means (n, 1) and a variance (1, 1), as for several directions.
+        """
+        of_one = self._posterior(y)
+
+        def scores(means: Array, variance: Array) -> tuple[Array, Array]:
+            score, slope = of_one(means[:, 0], float(variance[0, 0]))
+            return score[:, None], slope[:, None, None]
+
+        return scores
+
+    def _posterior(self, y: Array) -> Callable[[Array, float], tuple[Array, Array]]:
         if self.channel.is_certain:
             return self._certain_posterior(y)
         known = self.channel.closed_labels()

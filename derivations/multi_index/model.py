@@ -13,8 +13,8 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...digits import checked_digits
-from ...errors import ParameterError, UnsupportedExpressionError
-from ...numeric.arguments import positive_number, whole_number
+from ...errors import GiantstepError, ParameterError, UnsupportedExpressionError
+from ...numeric.arguments import positive_number, real_array, whole_number
 from ...numeric.networks.message_passing import MessagePassing, Spectral
 from ...numeric.networks.run import simulate as run
 from ...numeric.networks.sizes import sample_count
@@ -35,11 +35,17 @@ from ..kernels.lower import lower
 from ..networks import Network, SimulatedNetworks
 from . import physics
 from .certified import certified_threshold
-from .channels import Channel, channel_of_density, channel_of_law, read_channel
-from .fixed_points import FixedPoints
+from .channels import (
+    Channel,
+    channel_of_density,
+    channel_of_law,
+    names_coordinates,
+    read_channel,
+)
+from .fixed_points import FixedPoints, MatrixFixedPoints
 from .line_averages import LineAverages
 from .plane_averages import PlaneAverages
-from .thresholds import EASY, TRIVIAL, Threshold, label_moments, weak_recovery
+from .thresholds import EASY, TRIVIAL, Threshold, label_moments, specialising, weak_recovery
 
 Array = NDArray[np.float64]
 
@@ -120,8 +126,8 @@ class WeakRecovery(Result):
     formula : str
         α_c exactly; empty if it is known by quadrature only.
     specialisation : tuple of float
-        Of two directions of which labels show one: overlap of that one, and α, at which the other
-        begins to be learned.
+        Of directions of which labels show some at first order, and the others at second order given
+        those: the overlaps along the former, and α, at which the others begin to be learned.
     spinodals : tuple of float
         α at the stationary points of α(q), where branches begin or end.
     first_order : float
@@ -215,8 +221,11 @@ class StateEvolution(Result):
     ----------
     alpha : float
     start : float
-        First overlap.
+        First overlap; of several directions the smallest eigenvalue of the overlap matrix.
     overlaps : tuple of float
+        The same after each iteration.
+    matrices : tuple of tuple of float
+        Overlap matrices row by row, the start first, of several directions.
     growth : float
         α/α_c, by which small overlaps grow where labels show nothing at first order; else NaN.
     rests_on : str
@@ -227,13 +236,18 @@ class StateEvolution(Result):
     alpha: float = field(metadata=quantity("sample complexity", r"\alpha"))
     start: float = field(metadata=quantity("start", "q_0"))
     overlaps: tuple[float, ...] = field(metadata=quantity("overlaps", "q_t"))
+    matrices: tuple[tuple[float, ...], ...] = field(metadata=quantity("overlap matrices", "Q_t"))
     growth: float = field(metadata=quantity("growth of small overlaps", r"\alpha/\alpha_c"))
     rests_on: str = "state evolution, d → ∞"
 
     def page(self) -> Iterable[Block]:
         """Return the iterations as a table."""
-        rows = [(str(k), self.text(q)) for k, q in enumerate((self.start, *self.overlaps))]
-        yield Table(rows, ["iteration", "overlap"])
+        overlaps = enumerate((self.start, *self.overlaps))
+        if self.matrices:
+            rows = [(str(k), self.text(q), self.text(self.matrices[k])) for k, q in overlaps]
+            yield Table(rows, ["iteration", "least overlap", "overlap matrix"])
+        else:
+            yield Table([(str(k), self.text(q)) for k, q in overlaps], ["iteration", "overlap"])
         yield self.rests_on
 
 
@@ -441,55 +455,62 @@ class MultiIndex(SavedModel, HasCurves):
             return "AMP reaches the optimum" if bayes else "nothing can be learned with n ∝ d here"
         return "hard: AMP stays below the optimum"
 
-    def function_error(self, overlap: float) -> float:
-        r"""Return :math:`D_f(1) - D_f(q)`, of the posterior mean of the function; NaN without one.
+    def function_error(self, overlap: float | Array) -> float:
+        r"""Return :math:`D_f(1) - D_f(Q)`, of the posterior mean of the function; NaN without one.
 
-        Of an estimate that uses one direction with γ² it is the bound at q = γ².
+        Of an estimate that uses one direction with γ² it is the bound at q = γ²; of several
+        directions the overlap is a matrix, or a number times the unit matrix.
         """
-        self._require_one("the error at an overlap")
         if self.channel.function is None:
             return math.nan
-        averages = self.fixed_points.averages
-        return max(self._square - averages.dual(overlap), 0.0) if overlap < 1 else 0.0
+        size = self.channel.directions
+        if size == 1:
+            q = float(overlap)
+            found = self.fixed_points.averages.dual(q) if q < 1 else self._square
+        else:
+            matrix = overlap * np.eye(size) if np.ndim(overlap) == 0 else np.asarray(overlap)
+            found = self._matrices.levels[1].dual(matrix)
+        return max(self._square - found, 0.0)
 
     @cached_property
     def _square(self) -> float:
-        return self.fixed_points.averages.dual(1.0)
+        """E f²."""
+        if self.channel.directions == 1:
+            return self.fixed_points.averages.dual(1.0)
+        return self._matrices.levels[1].dual(np.eye(self.channel.directions))
+
+    @cached_property
+    def _matrices(self) -> MatrixFixedPoints:
+        return MatrixFixedPoints(self.channel)
 
     def _solved_matrix(self, alpha: float) -> OptimalEstimation:
-        averages = PlaneAverages(self.channel)
-        size = self.channel.directions
-        found = []
+        points, size, nan = self._matrices, self.channel.directions, math.nan
         # From 0⁺, the symmetry of directions broken; and from the solution with information.
         low = _START * np.diag(1 + 0.3 * np.arange(size))
-        for start in (low, _INFORMED * np.eye(size) - low / 10):
-            matrix = averages.iterated(alpha, start)
-            informed = averages.at(matrix)
-            conjugate = alpha * informed.information
-            entropy = (
-                np.trace(conjugate) / 2 - np.linalg.slogdet(np.eye(size) + conjugate)[1] / 2
-                - np.trace(matrix @ conjugate) / 2 + alpha * informed.free_energy
-            )  # fmt: skip
-            found.append((matrix, float(entropy)))
-        bayes = max(found, key=lambda pair: pair[1])
-        amp = found[0]
-        least = [float(np.linalg.eigvalsh(m)[0]) for m in (bayes[0], amp[0])]
-        fine = PlaneAverages(self.channel, 1).at(bayes[0]).information
-        change = float(np.abs(fine - averages.at(bayes[0]).information).max())
-        first = averages.at(np.zeros((size, size))).information
+        starts = [_INFORMED * np.eye(size) - low / 10]
+        threshold = self._threshold
+        shown = threshold.kind == TRIVIAL
+        # Where labels show nothing at first order, 0 is a fixed point, stable up to the threshold.
+        nothing = not shown and alpha <= threshold.value
+        reached = points.reached(alpha, starts if nothing else [low, *starts])
+        amp = np.zeros((size, size)) if nothing else reached[0]
+        bayes = max((amp, *reached), key=lambda matrix: points.free_entropy(matrix, alpha))
+        least = [float(np.linalg.eigvalsh(matrix)[0]) for matrix in (bayes, amp)]
+        first = points.at(1, np.zeros((size, size))).information if shown else amp * 0
         strongest = alpha * float(np.linalg.eigvalsh(first)[-1])
         return OptimalEstimation(
-            alpha=alpha, overlap=least[0], amp_overlap=least[1], error=math.nan,
-            amp_error=math.nan, classification_error=math.nan, amp_classification_error=math.nan,
+            alpha=alpha, overlap=least[0], amp_overlap=least[1],
+            error=self.function_error(bayes), amp_error=self.function_error(amp),
+            classification_error=nan, amp_classification_error=nan,
             first_iterate=strongest / (1 + strongest),
-            free_entropy=bayes[1], fixed_points=(),
-            overlaps=tuple(bayes[0].ravel().tolist()), amp_overlaps=tuple(amp[0].ravel().tolist()),
+            free_entropy=points.free_entropy(bayes, alpha), fixed_points=(),
+            overlaps=tuple(bayes.ravel().tolist()), amp_overlaps=tuple(amp.ravel().tolist()),
             regime=self._regime(*least) if max(least) > 1e-6 else "some direction is not learned",
-            errors={"overlap": max(alpha * change, 1e-10)},
+            errors={"overlap": max(points.error(bayes, alpha), 1e-11)},
             rests_on=(
                 "replica-symmetric free entropy; iterated from small overlaps of broken symmetry "
                 "and from large ones, the larger free entropy is Bayes; quadrature, two levels "
-                f"compared; {self._threshold.reason}"
+                f"compared; {threshold.reason}"
             ),
         )  # fmt: skip
 
@@ -501,29 +522,43 @@ class MultiIndex(SavedModel, HasCurves):
         Parameters
         ----------
         alpha : float
-        start : float, optional
-            First overlap; by default 0 where labels show the direction at first order, else 0.001,
-            because 0 is a fixed point there.
+        start : float or array (K, K), optional
+            First overlap, of several directions a number times the unit matrix, or the overlap
+            matrix; by default 0 where labels show a direction at first order, else 0.001, because 0
+            is a fixed point there.
         steps : int
         """
-        self._require_one("the overlap")
         ratio, count = positive_number("alpha", alpha), whole_number("steps", steps)
         threshold = self._threshold
         first = 0.0 if threshold.kind == TRIVIAL else _START
-        q = first if start is None else self._checked_overlap(start)
-        first, found = q, []
+        overlap = self._checked_overlap(first if start is None else start)
+        one, found = np.eye(self.channel.directions), [overlap]
         for _ in range(count):
-            conjugate = ratio * self.fixed_points.averages.at(q)[0]
-            q = conjugate / (1 + conjugate)
-            found.append(q)
+            conjugate = ratio * self._information(found[-1])
+            found.append(one - np.linalg.inv(one + conjugate))
         growth = ratio / threshold.value if threshold.kind == EASY else math.nan
-        return StateEvolution(ratio, first, tuple(found), growth)
+        least = [float(np.linalg.eigvalsh(matrix)[0]) for matrix in found]
+        matrices = tuple(tuple(x.ravel().tolist()) for x in found) if len(one) > 1 else ()
+        return StateEvolution(ratio, least[0], tuple(least[1:]), matrices, growth)
 
-    @staticmethod
-    def _checked_overlap(value: object) -> float:
-        found = positive_number("start", value) if value else 0.0
-        if found >= 1:
-            raise ParameterError(f"start must be an overlap q = cos² in [0, 1), got {value!r}")
+    def _information(self, overlap: Array) -> Array:
+        if self.channel.directions > 1:
+            return self._matrices.levels[1].at(overlap).information
+        return np.array([[self.fixed_points.averages.at(float(overlap[0, 0]))[0]]])
+
+    def _checked_overlap(self, value: Any) -> Array:
+        size = self.channel.directions
+        found = real_array("start", value)
+        if not found.ndim:
+            found = found * np.eye(size)
+        symmetric = found.shape == (size, size) and np.allclose(found, found.T)
+        inside = np.linalg.eigvalsh(found) if symmetric else np.array([math.nan])
+        if not (inside[0] > -1e-12 and inside[-1] < 1):
+            raise ParameterError(
+                "start must be an overlap q = cos² in [0, 1)"
+                + (f" or a symmetric {size} × {size} matrix between 0 and 1" if size > 1 else "")
+                + f", got {value!r}"
+            )
         return found
 
     def thresholds(self, *, certify: bool = False, digits: int | None = None) -> WeakRecovery:
@@ -558,6 +593,7 @@ class MultiIndex(SavedModel, HasCurves):
         nan, errors = math.nan, {"threshold": found.error} if found.error else {}
         spinodals: tuple[float, ...] = ()
         joint: tuple[float, ...] = ()
+        reason = found.reason
         transition, exact = nan, nan
         if self.channel.directions == 1:
             points = self.fixed_points
@@ -565,26 +601,24 @@ class MultiIndex(SavedModel, HasCurves):
             transition = nan if points.first_order is None else points.first_order
             if self.channel.is_certain:
                 exact = max((points.recovery, *spinodals))
-        elif self.channel.directions == 2 and found.kind == TRIVIAL:
-            joint = self._specialisation()
+        elif found.kind == TRIVIAL:
+            try:
+                joint = self._specialisation()
+            except GiantstepError as error:
+                # What is known of the first directions does not hang on it.
+                reason += f"; where the others are learned is not known: {error}"
         return WeakRecovery(
             difficulty=found.kind, threshold=found.value,
             formula="" if found.exact is None else str(found.exact),
             specialisation=joint, spinodals=spinodals, first_order=transition,
-            exact_recovery=exact, errors=errors, rests_on=found.reason, certificate=proof,
+            exact_recovery=exact, errors=errors, rests_on=reason, certificate=proof,
         )  # fmt: skip
 
     def _specialisation(self) -> tuple[float, ...]:
-        if not self.channel.probabilities:
+        known = specialising(self.channel)
+        if known is None or self.channel.is_certain:
             return ()
-        shown = np.column_stack([
-            np.array(first.evalf(17).tolist(), float).ravel()
-            for _, first, _ in label_moments(self.channel)
-        ])  # fmt: skip
-        if np.linalg.matrix_rank(shown, tol=1e-9) != 1:
-            return ()
-        known = np.linalg.svd(shown)[0][:, 0]
-        return PlaneAverages(self.channel).specialisation(known)
+        return self._matrices.specialisation(np.array(known.evalf(17).tolist(), float))
 
     @property
     def exact_threshold(self) -> sp.Expr | None:
@@ -626,7 +660,7 @@ class MultiIndex(SavedModel, HasCurves):
         """
         self._require_one("the ladder of estimators")
         ratio = positive_number("alpha", alpha)
-        h, square = self._linear
+        (h,), square = self.linear_part
         shown = self.fixed_points.at(0.0)[0] if self.fixed_points.starts else 0.0
         reached = self.fixed_points.reached(ratio)
         given = (ratio, h, square, shown)
@@ -642,32 +676,40 @@ class MultiIndex(SavedModel, HasCurves):
         )
 
     @cached_property
-    def _linear(self) -> tuple[float, float]:
-        """E[u y] and E[y²]."""
-        channel = self.channel
+    def linear_part(self) -> tuple[Array, float]:
+        """E[u y] (K,) and E[y²], by which giant steps and linear estimators see labels.
+
+        Raises
+        ------
+        ParameterError
+            Of a density of one's own.
+        """
+        channel, size = self.channel, self.channel.directions
         if channel.probabilities:
-            mean = sp.Add(*(y * p for y, p in channel.probabilities.items()))
-            second = sp.Add(*(y**2 * p for y, p in channel.probabilities.items()))
-            h, square = (
-                GaussianExpectation(x, z).doit() if x.has(z) else x for x in (mean * z, second)
-            )
-            return self._exactly(h), float(square.evalf(17))
+            moments = dict(zip(channel.probabilities, label_moments(channel), strict=True))
+            first = sp.zeros(size, 1)
+            for y, (_, shown, _) in moments.items():
+                first += y * shown
+            second = sp.Add(*(y**2 * p for y, (p, *_) in moments.items()))
+            name = f"E[u y] of {self.target}"
+            h = [0.0 if is_exactly_zero(x, name) else float(x.evalf(17)) for x in first]
+            return np.array(h), float(second.evalf(17))
         if channel.function is None:
             raise ParameterError(
                 "linear estimators need a function or finitely many labels, this law is a density"
             )
+        square = self._square + channel.noise_variance
+        if size > 1:
+            moment, rows = self._matrices.levels[1].function_moment, np.eye(size, dtype=int)
+            return np.array([moment(row) for row in rows.tolist()]), square
+        if not self.fixed_points.starts:
+            return np.zeros(1), square
+        node = GaussianExpectation(channel.function * z, z).doit()
+        if is_exactly_zero(node, f"E[u f(u)] of {self.target}"):
+            return np.zeros(1), square
         averages = self.fixed_points.averages
         u, w = averages._line(1.0, 1.0)
-        values = averages.function(u)
-        square = float(w @ values**2) + channel.noise_variance
-        if not self.fixed_points.starts:
-            return 0.0, square
-        node = GaussianExpectation(channel.function * z, z).doit()
-        zero = is_exactly_zero(node, f"E[u f(u)] of {self.target}")
-        return 0.0 if zero else float(w @ (u * values)), square
-
-    def _exactly(self, value: sp.Expr) -> float:
-        return 0.0 if is_exactly_zero(value, f"E[u y] of {self.target}") else float(value.evalf(17))
+        return np.array([w @ (u * averages.function(u))]), square
 
     def convex(self, *, loss: str = "square", alpha: object, ridge: object) -> ConvexEstimate:
         r"""Return the squared cosine of the minimiser of a convex loss with a ridge penalty.
@@ -708,13 +750,15 @@ class MultiIndex(SavedModel, HasCurves):
         """Return a network that learns these labels, for :func:`giantstep.simulate`."""
         if self.law is not None or self.flips:
             raise ParameterError("networks take functions with labels of a name, without flips")
+        # Of coordinates only as many directions are drawn as labels depend on.
+        teacher = self.channel.function if names_coordinates(self.target) else self.target
         return Network(
-            student, self.target, dimension=dimension, labels=self.labels,
+            student, teacher, dimension=dimension, labels=self.labels,
             noise_variance=self.noise_variance, **{"width": 1, **options},
         )  # fmt: skip
 
     def message_passing(
-        self, *, alpha: float, dimension: int, steps: int = _TRAJECTORY, start: float = 0.0
+        self, *, alpha: float, dimension: int, steps: int = _TRAJECTORY, start: Any = 0.0
     ) -> MessagePassing:
         """Return AMP as a measurement of :func:`giantstep.simulate`, on αd samples of a network.
 
@@ -723,27 +767,36 @@ class MultiIndex(SavedModel, HasCurves):
         alpha : float
         dimension : int
         steps : int
-        start : float
+        start : float or array (K, K)
             Overlap of the first estimate with the teacher; 0 starts without information.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            Of labels of three directions that jump.
         """
-        self._require_one("AMP")
         samples = sample_count("alpha", positive_number("alpha", alpha), dimension)
-        start = self._checked_overlap(start)
+        first = tuple(map(tuple, self._checked_overlap(start).tolist()))
         return MessagePassing(
-            LineAverages(self.channel, 1).posterior, samples, whole_number("steps", steps), start
+            self._posteriors.posterior, samples, whole_number("steps", steps), first
         )
 
-    def spectral(self, *, alpha: float, dimension: int) -> Spectral:
-        r"""Return the spectral estimator :math:`\sum T(y)xx^\top` as a measurement.
+    @property
+    def _posteriors(self) -> LineAverages | PlaneAverages:
+        """What labels say of u; finite networks need no more than the rough level of planes."""
+        one = self.channel.directions == 1
+        return LineAverages(self.channel, 1) if one else PlaneAverages(self.channel, 0)
 
-        T(y) = 1 − 1/E[u²|y] has the lowest threshold, α_c.
+    def spectral(self, *, alpha: float, dimension: int) -> Spectral:
+        r"""Return the spectral estimator :math:`\sum T(y)\otimes xx^\top` as a measurement.
+
+        :math:`T(y) = 1 - \mathbb{E}[uu^\top|y]^{-1}` has the lowest threshold, α_c.
         """
-        self._require_one("the spectral estimator")
         samples = sample_count("alpha", positive_number("alpha", alpha), dimension)
-        return Spectral(_Preprocessing(LineAverages(self.channel, 1)), samples)
+        return Spectral(_Preprocessing(self._posteriors, self.channel.directions), samples)
 
     def simulate(
-        self, dimension: int = 1000, *, alpha: float, steps: int = _TRAJECTORY, start: float = 0.0,
+        self, dimension: int = 1000, *, alpha: float, steps: int = _TRAJECTORY, start: Any = 0.0,
         **options: Any,
     ) -> SimulatedNetworks:  # fmt: skip
         """Run AMP on samples of finite dimension, and the spectral estimator of easy directions.
@@ -754,7 +807,7 @@ class MultiIndex(SavedModel, HasCurves):
         alpha : float
         steps : int
             Iterations of AMP.
-        start : float
+        start : float or array (K, K)
             As for :meth:`message_passing`.
         **options
             ``seeds``, ``seed``, ``workers``, ``store``, … of :func:`giantstep.simulate`.
@@ -823,20 +876,27 @@ _ESTIMATORS = tuple(
         physics.transformed(physics.ridge_overlap()), physics.efficiency(),
     )
 )  # fmt: skip
-_second = sp.Symbol("m2", positive=True)
-_spectral_transform = compiled(physics.spectral_transform(_second), (_second,))
 
 
 @dataclass(frozen=True)
 class _Preprocessing:
     """Labels as weights of the spectral estimator."""
 
-    averages: LineAverages
+    averages: LineAverages | PlaneAverages
+    directions: int
 
     def __call__(self, y: Array) -> Array:
-        score, slope = self.averages.posterior(y)(np.zeros(len(y)), 1.0)
-        # E[u²|y] = 1 − (−∂g) + g² at ω = 0 and V = 1; a label that says u = 0 has none.
-        return np.asarray(_spectral_transform(np.maximum(1 - slope + score**2, 1e-3)))
+        one = np.eye(self.directions)
+        score, slope = self.averages.posterior(y)(np.zeros((len(y), self.directions)), one)
+        # E[uuᵀ|y] = 1 − (−∂g) + ggᵀ at ω = 0 and V = 1; a label that says u = 0 has none.
+        second = one - slope + score[:, :, None] * score[:, None, :]
+        values, vectors = np.linalg.eigh(second)
+        weights = _spectral_transform(np.maximum(values, 1e-3))
+        return np.asarray(np.einsum("nij,nj,nkj->nik", vectors, weights, vectors))
+
+
+_second = sp.Symbol("m2", positive=True)
+_spectral_transform = compiled(physics.spectral_transform(_second), (_second,))
 
 
 def _solved_rows(model: MultiIndex, columns: Columns) -> BatchSolution:

@@ -2,8 +2,8 @@ r"""The optimum beside a giant step: what anyone could do with the samples that 
 
 A network takes α0 d samples for its step and αd for its readout; the fair budget of an estimator is
 their sum. Of what the network does, the part that uses one direction κ = v·x with alignment γ
-cannot beat :math:`D_f(1) - D_f(\gamma^2)`, and the best linear predictor is
-:math:`\|P_{>1}f\|^2`; the bulk adds the linear part to the direction.
+along :math:`h_1` cannot beat :math:`D_f(1) - D_f(\gamma^2\hat h_1\hat h_1^\top)`, and the best
+linear predictor is :math:`\|P_{>1}f\|^2`; the bulk adds the linear part to the direction.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from ...errors import ParameterError
 from ...numeric.arguments import positive_array, positive_number
 from ...result import Result, quantity
+from ...symbolic.printing.compiled import compiled
+from . import physics
 from .model import MultiIndex
 
 Array = NDArray[np.float64]
@@ -48,7 +50,8 @@ class OptimumBeside(Result):
     direction_only : float
         Of the best function of the step's direction alone.
     overlap, amp_overlap, alignment_squared : float
-        Squared cosines with the teacher's direction, of Bayes, of AMP, and γ² of the step.
+        Squared cosines with the teacher's direction, of Bayes, of AMP, and γ² of the step, whose
+        direction is E[x y]; of several directions the least eigenvalues of the overlap matrices.
     rests_on : str
     """
 
@@ -67,6 +70,11 @@ class OptimumBeside(Result):
         "Bayes-optimal estimation of the teacher's direction, known function; replica-symmetric, "
         "d → ∞; quadrature"
     )
+
+
+_squared_alignment = compiled(
+    physics.giant_step_overlap(), (physics.alpha, physics.linear, physics.square), "python"
+)
 
 
 @lru_cache(maxsize=16)
@@ -108,12 +116,14 @@ def optimum_bayes(model: Any, *, alpha: object = None) -> OptimumBeside:
         )
     optimal = _index_model(model.teacher, float(model.noise_variance))
     found = optimal.solve(alpha=samples + ratio)
-    gamma = optimal.estimators(alpha=samples).giant_step if samples else 0.0
-    linear = optimal._linear[0]
+    linear, square = optimal.linear_part
+    length = float(linear @ linear)
+    gamma = float(_squared_alignment(samples, math.sqrt(length), square)) if length else 0.0
+    along = np.outer(linear, linear) * (gamma / length if length else 0.0)
     return OptimumBeside(
         budget=samples + ratio, bayes=found.error, amp=found.amp_error,
-        best_linear=optimal.function_error(0.0) - linear**2,
-        direction_only=optimal.function_error(gamma), overlap=found.overlap,
+        best_linear=optimal.function_error(0.0) - length,
+        direction_only=optimal.function_error(along), overlap=found.overlap,
         amp_overlap=found.amp_overlap, alignment_squared=gamma,
     )  # fmt: skip
 

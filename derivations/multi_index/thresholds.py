@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import sympy as sp
 
 from ...errors import UndecidedError, UnsupportedExpressionError
@@ -82,7 +83,12 @@ def weak_recovery(channel: Channel) -> Threshold:
             return Threshold(EASY, exact, value, 0.0, f"{reason}; α_c: an integral")
         return Threshold(EASY, exact, float(exact.evalf(30)), 0.0, f"{reason}; α_c: closed form")
     if channel.directions > 1:
-        value, error = PlaneAverages(channel).threshold()
+        none, known = np.zeros((channel.directions,) * 2), np.zeros((channel.directions, 0))
+        values = [
+            1 / float(np.linalg.eigvalsh(PlaneAverages(channel, level).operator(none, known)).max())
+            for level in (1, 2)
+        ]
+        value, error = values[0], abs(values[0] - values[1])
     else:
         fine, coarse = (LineAverages(channel, k).second_information() for k in (-1, -2))
         value, error = 1 / fine, abs(1 / fine - 1 / coarse)
@@ -206,6 +212,40 @@ def _of_finitely_many(channel: Channel) -> Threshold:
     )  # fmt: skip
 
 
+def specialising(channel: Channel) -> sp.Matrix | None:
+    """Return the directions that are learned for every α, if the others show at second order only.
+
+    Exact orthonormal columns; None if there are no others, or they are learned as soon as those
+    are, or at a higher order. Of a function its generative leap decides; of other laws, that they
+    do not change where the others are reflected.
+    """
+    certain = channel.certain_labels if channel.probabilities else None
+    if channel.function is not None and (not channel.probabilities or certain is not None):
+        steps = generative_leap(Target(channel.name, channel.function, channel.variables)).steps
+        trivial = [step.subspace for step in steps if step.order == 1]
+        later = [step.order for step in steps if step.order > 1]
+        if not trivial or later[:1] != [2]:
+            return None
+        basis = [sp.Matrix(v) for v in trivial[-1].basis]
+    else:
+        moments = label_moments(channel)
+        basis = sp.Matrix.hstack(*(first for _, first, _ in moments)).columnspace()
+        if not basis or len(basis) == channel.directions:
+            return None
+    known = sp.Matrix.hstack(*sp.GramSchmidt(basis, orthonormal=True))
+    if certain is None and channel.probabilities:
+        u = sp.Matrix(channel.variables)
+        inside = known * known.T * u
+
+        def unchanged(by: sp.Matrix) -> bool:
+            at = dict(zip(u, by, strict=True))
+            return all(sp.simplify(p.xreplace(at) - p) == 0 for p in channel.probabilities.values())
+
+        if unchanged(inside) or not unchanged(2 * inside - u):
+            return None
+    return known
+
+
 def _vanishes(matrix: sp.Matrix, channel: Channel) -> bool:
     return all(is_exactly_zero(e, f"a moment of {channel.name}") for e in matrix)
 
@@ -225,9 +265,11 @@ def _exact_value(channel: Channel) -> sp.Expr | None:
     f, x = channel.function, channel.variables
     if _is_radial(f, x):
         return sp.Rational(len(x), 2)
-    if len(x) == 2:
-        factor, rest = f.as_independent(*x, as_Add=False)
-        if rest == x[0] * x[1] and factor != 0:
+    if len(x) == 2 and f.is_polynomial(*x):
+        # A quadratic form without trace is a multiple of u1 u2 in other coordinates.
+        form = sp.hessian(f, x)
+        rest = sp.expand(f - (sp.Matrix(x).T * form * sp.Matrix(x))[0] / 2)
+        if not (form.free_symbols | rest.free_symbols) & set(x) and form.trace() == 0:
             return physics.product_threshold()
     raise UnsupportedExpressionError(
         f"α_c of the label {channel.name!r} of {len(x)} directions without noise is not known in "

@@ -48,8 +48,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from functools import cache, cached_property, partial
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import sympy as sp
@@ -58,13 +58,11 @@ from tqdm.auto import tqdm
 from ...ball_library import require_flint
 from ...digits import MOST_DIGITS, held_digits
 from ...errors import (
-    AssumptionError,
     CertificationError,
     ConvergenceError,
     EmissionError,
     GiantstepError,
     MissingDependencyError,
-    UnsupportedExpressionError,
 )
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
@@ -102,12 +100,17 @@ from ...symbolic.gaussian.expectation import GaussianExpectation, expect
 from ...symbolic.gaussian.hermite_polynomials import hermite_polynomial
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.coefficients import hermite_coefficient
-from ...symbolic.lowering.ball_program import BallLoop, BallProgram, Scalars
-from ...symbolic.lowering.lowered import LoweredSystem, lower
+from ...symbolic.lowering.lowered import lower
 from ...symbolic.systems.saddle_point import SaddlePointSystem
 from ..certificates.certificate import LIBRARIES, CertifiedValues
-from ..certificates.minimum import GUARD_BITS, FormulaOnBalls, float_function, stated
-from ..certificates.proof import LineTables
+from ..certificates.minimum import (
+    GUARD_BITS,
+    FirstEnclosed,
+    FormulaOnBalls,
+    ProgramOnBalls,
+    float_function,
+    stated,
+)
 from ..kernels.code import kernel_code
 from ..kernels.precise import precise_kernel, refine
 
@@ -667,45 +670,34 @@ def _beyond(farthest: float, limits: tuple[float | None, float | None]) -> str:
     return f"for |h| > {farthest:g} {rest}: " + ", ".join(known)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Of a function of z: its slope's bound, size of its rest, and half of its step with the norm.
-
-    `saturates` is the square of the norm of f − step over the line, None where it has none.
-    """
+class _Part(NamedTuple):
+    """A known f(z): bounds of its slope and of its rest, half of its step and |f − step|²."""
 
     slope: sp.Expr
     rest: sp.Expr
     ramp: tuple[sp.Expr, sp.Expr] = (sp.S.Zero, sp.S.Zero)
-    half_step: sp.Expr | None = None
-    saturates: sp.Expr | None = None
+    saturates: tuple[sp.Expr, sp.Expr] | None = None
 
 
-_HALF = sp.S.Half
+_HALF, _ABS = sp.S.Half, (sp.S.Zero, sp.S.One)
 # From 0 on: int (1 - tanh)^2 = 2 log 2 - 1, int erfc^2 = (2 - sqrt 2)/sqrt(pi), int arccot^2 =
 # pi log 2. softplus = relu + log(1 + exp(-|z|)).
+_ERF_SQUARE = 2 * (2 - sp.sqrt(2)) / sp.sqrt(sp.pi)
 _PARTS = {
-    sp.tanh: _Part(sp.S.One, sp.S.One, half_step=sp.S.One, saturates=4 * sp.log(2) - 2),
-    sp.erf: _Part(
-        2 / sp.sqrt(sp.pi),
-        sp.S.One,
-        half_step=sp.S.One,
-        saturates=2 * (2 - sp.sqrt(2)) / sp.sqrt(sp.pi),
-    ),
-    sp.atan: _Part(sp.S.One, sp.pi / 2, half_step=sp.pi / 2, saturates=2 * sp.pi * sp.log(2)),
+    sp.tanh: _Part(sp.S.One, sp.S.One, saturates=(sp.S.One, 4 * sp.log(2) - 2)),
+    sp.erf: _Part(2 / sp.sqrt(sp.pi), sp.S.One, saturates=(sp.S.One, _ERF_SQUARE)),
+    sp.atan: _Part(sp.S.One, sp.pi / 2, saturates=(sp.pi / 2, 2 * sp.pi * sp.log(2))),
     sp.sin: _Part(sp.S.One, sp.S.One),
     sp.cos: _Part(sp.S.One, sp.S.One),
-    sp.Abs: _Part(sp.S.One, sp.S.Zero, ramp=(sp.S.Zero, sp.S.One)),
-    relu: _Part(sp.S.One, sp.S.Zero, ramp=(_HALF, _HALF)),
-    softplus: _Part(sp.S.One, sp.log(2), ramp=(_HALF, _HALF)),
+    sp.Abs: _Part(sp.S.One, sp.S.Zero, _ABS),
+    relu: _Part(sp.S.One, sp.S.Zero, (_HALF, _HALF)),
+    softplus: _Part(sp.S.One, sp.log(2), (_HALF, _HALF)),
 }
 # Of z f(z), f a sigmoid: |z|(1 - tanh|z|) = 2|z|/(1 + exp(2|z|)) <= 2|z| exp(-2|z|) and
 # |z| sech(z)^2 <= 4|z| exp(-2|z|); erfc(x) <= exp(-x^2). Swish and gelu are made of these.
 _WITH_FACTOR = {
-    sp.tanh: _Part(1 + 2 * sp.exp(-1), sp.exp(-1), ramp=(sp.S.Zero, sp.S.One)),
-    sp.erf: _Part(
-        1 + sp.sqrt(2 / (sp.pi * sp.E)), 1 / sp.sqrt(2 * sp.E), ramp=(sp.S.Zero, sp.S.One)
-    ),
+    sp.tanh: _Part(1 + 2 * sp.exp(-1), sp.exp(-1), _ABS),
+    sp.erf: _Part(1 + sp.sqrt(2 / (sp.pi * sp.E)), 1 / sp.sqrt(2 * sp.E), _ABS),
 }
 
 
@@ -732,9 +724,9 @@ class StudentShape:
     slope: sp.Expr
     ramp: tuple[sp.Expr, sp.Expr]
     rest: sp.Expr
-    distance: sp.Expr | None
-    sine: tuple[sp.Expr, sp.Expr] | None
-    constant: sp.Expr
+    distance: sp.Expr | None = None
+    sine: tuple[sp.Expr, sp.Expr] | None = None
+    constant: sp.Expr = sp.S.Zero
 
     @property
     def has_ramp(self) -> bool:
@@ -763,39 +755,17 @@ def student_shape(expr: sp.Expr) -> StudentShape:
     (1, False, None)
     """
     expr = sp.expand(expr.replace(sigmoid, lambda u: (1 + sp.tanh(u / 2)) / 2))
-    slope, rest, distance, constant = sp.S.Zero, sp.S.Zero, sp.S.Zero, sp.S.Zero
-    ramp = (sp.S.Zero, sp.S.Zero)
-    sines: list[tuple[sp.Expr, sp.Expr]] = []
-    saturates, others = True, 0
-    for term in sp.Add.make_args(expr):
-        if z not in term.free_symbols:
-            constant += term
-            rest += abs(term)
-            continue
-        factor, rate, shift, part, is_sine = _part(term)
-        slope += abs(factor * rate) * part.slope
-        rest += abs(factor) * (part.rest + abs(shift) * sum(map(abs, part.ramp)))
-        ramp = (
-            ramp[0] + factor * rate * part.ramp[0],
-            ramp[1] + factor * abs(rate) * part.ramp[1],
-        )
-        if part.saturates is None or part.half_step is None:
-            saturates = False
-        else:
-            away = smoothing_of_a_step() + sp.sqrt(abs(shift / rate))
-            step = 2 * part.half_step * away
-            distance += abs(factor) * (sp.sqrt(part.saturates / abs(rate)) + step)
-        if is_sine:
-            sines.append((factor, rate))
-        else:
-            others += 1
+    terms = sp.Add.make_args(expr)
+    constants = [term for term in terms if z not in term.free_symbols]
+    parts = [_shape(term) for term in terms if z in term.free_symbols]
+    distances = [part.distance for part in parts]
     return StudentShape(
-        slope=slope,
-        ramp=ramp,
-        rest=rest,
-        distance=distance if saturates else None,
-        sine=sines[0] if len(sines) == 1 and not others else None,
-        constant=constant,
+        slope=sp.Add(*(part.slope for part in parts)),
+        ramp=(sp.Add(*(part.ramp[0] for part in parts)), sp.Add(*(part.ramp[1] for part in parts))),
+        rest=sp.Add(*map(abs, constants), *(part.rest for part in parts)),
+        distance=None if None in distances else sp.Add(*distances),
+        sine=parts[0].sine if len(parts) == 1 else None,
+        constant=sp.Add(*constants),
     )
 
 
@@ -804,12 +774,11 @@ def smoothing_of_a_step() -> sp.Expr:
     return sp.sqrt(2 / sp.sqrt(2 * sp.pi) - 1 / sp.sqrt(sp.pi))
 
 
-def _part(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr, _Part, bool]:
-    """Return coefficient, slope and shift of the argument, and the known function of a term."""
+def _shape(term: sp.Expr) -> StudentShape:
+    """Return the shape of one term, a multiple of a known function of a z + s."""
     factor, function = term.as_independent(z, as_Add=False)
     if function == z:
-        ramp = _Part(sp.S.One, sp.S.Zero, ramp=(sp.S.One, sp.S.Zero))
-        return factor, sp.S.One, sp.S.Zero, ramp, False
+        return StudentShape(abs(factor), (factor, sp.S.Zero), sp.S.Zero)
     inner = function / z
     known, has_factor = (_WITH_FACTOR, True) if inner.func in _WITH_FACTOR else (_PARTS, False)
     inner = inner if has_factor else function
@@ -824,7 +793,18 @@ def _part(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr, _Part, bool]:
         )
     # z f(rz) is (rz) f(rz)/r.
     factor = factor / rate if has_factor else factor
-    return factor, rate, shift, part, inner.func in (sp.sin, sp.cos)
+    distance = None
+    if part.saturates is not None:
+        half_step, square = part.saturates
+        away = smoothing_of_a_step() + sp.sqrt(abs(shift / rate))
+        distance = abs(factor) * (sp.sqrt(square / abs(rate)) + 2 * half_step * away)
+    return StudentShape(
+        slope=abs(factor * rate) * part.slope,
+        ramp=(factor * rate * part.ramp[0], factor * abs(rate) * part.ramp[1]),
+        rest=abs(factor) * (part.rest + abs(shift) * sum(map(abs, part.ramp))),
+        distance=distance,
+        sine=(factor, rate) if inner.func in (sp.sin, sp.cos) else None,
+    )
 
 
 _LEAST_DIGITS = 15
@@ -834,7 +814,6 @@ _BITS, _NUMBER_BITS = 40, 64
 _GOAL = 1e-9
 # Of minutes at most: averages of averages take longer than averages.
 _MOST_CELLS = {Form.CLOSED: 40_000, Form.SMOOTHED: 10_000, Form.AVERAGED: 1_500}
-_MOST_KNOWN = 8
 _TYPICAL = sp.sqrt(2 / sp.pi)
 """E|z|; E|t|³ is twice that."""
 
@@ -878,61 +857,55 @@ def certified_tau_star(
     MissingDependencyError
         If python-flint is not installed.
     """
-    require_flint()
-    title = f"τ_*, student {error.student.name}, teacher {error.teacher.name}"
-    if minimum.exact is not None:
-        at, zero = minimum.exact
-        best = FormulaBalls({}).enclosure(at, digits)
-        return _values(
-            title,
-            {"tau_star": Enclosure(sp.S.Zero, sp.S.Zero), "amplitude": best},
-            f"τ_* = {zero}: the smoothed student at h = {at} is the teacher, and J is a square",
-            digits,
-        )
-    if math.isinf(minimum.amplitude):
-        return _at_infinity(title, error, minimum, digits)
+    flint = require_flint()
     bits = math.ceil((digits + 2) * math.log2(10)) + GUARD_BITS
-    with PRECISION, require_flint().ctx.workprec(bits):
-        return _finite(title, error, minimum, digits, progress)
+    if minimum.exact is not None or math.isinf(minimum.amplitude):
+        values, statement = _by_algebra(error, minimum, digits)
+    else:
+        with PRECISION, flint.ctx.workprec(bits):
+            values, statement = _finite(error, minimum, digits, progress)
+    return CertifiedValues(
+        title=f"τ_*, student {error.student.name}, teacher {error.teacher.name}",
+        values=values,
+        statement=statement,
+        assumptions=(*LIBRARIES, _STRUCTURE, _THEOREM),
+        digits=digits,
+    )
 
 
-def _at_infinity(
-    title: str, error: AmplitudeError, minimum: AmplitudeMinimum, digits: int
-) -> CertifiedValues:
+def _by_algebra(
+    error: AmplitudeError, minimum: AmplitudeMinimum, digits: int
+) -> tuple[dict[str, Enclosure], str]:
+    zero, formulas = Enclosure(sp.S.Zero, sp.S.Zero), FormulaBalls({})
+    if minimum.exact is not None:
+        at, value = minimum.exact
+        return {"tau_star": zero, "amplitude": formulas.enclosure(at, digits)}, (
+            f"τ_* = {value}: the smoothed student at h = {at} is the teacher, and J is a square"
+        )
     limit = limit_at_infinity(error, 1 if minimum.amplitude > 0 else -1, 0.0)
     if limit is None or limit.is_infinite:
         raise CertificationError("the limit of J for large amplitudes has no enclosure")
     if limit == 0:
-        return _values(
-            title,
-            {"tau_star": Enclosure(sp.S.Zero, sp.S.Zero)},
+        return {"tau_star": zero}, (
             "τ_* = 0: J, which is a square, goes to zero for h to infinity, where the student is "
-            "the teacher",
-            digits,
+            "the teacher"
         )
-    return _values(
-        title,
-        {"tau_star_upper": FormulaBalls({}).enclosure(limit, digits)},
+    return {"tau_star_upper": formulas.enclosure(limit, digits)}, (
         "τ_* is at most the upper end: J has this limit for h to infinity; that no finite "
-        "amplitude is better is not proven",
-        digits,
+        "amplitude is better is not proven"
     )
 
 
 def _finite(
-    title: str,
-    error: AmplitudeError,
-    minimum: AmplitudeMinimum,
-    digits: int,
-    progress: bool | None,
-) -> CertifiedValues:
+    error: AmplitudeError, minimum: AmplitudeMinimum, digits: int, progress: bool | None
+) -> tuple[dict[str, Enclosure], str]:
     arb = require_flint().arb
     wanted = math.ceil((digits + 2) * math.log2(10))
     start = arb(minimum.amplitude)
     if digits > _LEAST_DIGITS:
         shown = progress is not False
         start = arb(precise_minimum(error, minimum, digits, show_progress=shown)[0]).mid()
-    balls = AmplitudeBalls(error)
+    balls = amplitude_balls(error)
     value = balls.at(start, wanted)[0]
     # J(-h) = J(h): G(-ht) is G(ht), or G(h(-t)), and -t has the law of t.
     even = Parity.EVEN in (error.student.parity, error.teacher.parity)
@@ -941,23 +914,19 @@ def _finite(
     except MissingDependencyError:
         raise
     except (GiantstepError, NotReached) as failure:
-        return _values(
-            title,
-            {"tau_star_upper": enclosure_of(value, "J")},
+        return {"tau_star_upper": enclosure_of(value, "J")}, (
             f"τ_* is at most the upper end, J at h = {float(start):.15g}; that no amplitude is "
-            f"better is not proven: {failure}",
-            digits,
+            f"better is not proven: {failure}"
         )
-    values, statement = stated(
+    return stated(
         result, value=("tau_star", "τ_*"), function="J", place=("amplitude", "h", "amplitude"),
         mirrored=even,
     )  # fmt: skip
-    return _values(title, values, statement, digits)
 
 
 def _least(
     error: AmplitudeError,
-    balls: AmplitudeBalls,
+    balls: FirstEnclosed,
     start: Ball,
     bits: int,
     even: bool,
@@ -969,7 +938,7 @@ def _least(
         function, beyond = _polynomial(error, bits)
     else:
         function = _BoundedError(balls, student_shape(error.student_expr), bits)
-        beyond = _FarAway(error, function.shape).bound
+        beyond = _far_away(error, function.shape)
     with tqdm(
         desc="proving that τ_* is least", unit_scale=True, leave=False, delay=1,
         disable=None if progress is None else not progress,
@@ -980,98 +949,25 @@ def _least(
             starts=[start],
             beyond=beyond,
             goal=_GOAL * float(balls.at(start, bits)[0].upper()),
-            most_cells=balls.most_cells,
+            most_cells=_MOST_CELLS[balls.form],
             what="h",
             progress=bar.update,
         )
 
 
-class AmplitudeBalls:
-    """J, J' and J'' at exact amplitudes, as balls, by the first form of J that can be enclosed.
+def amplitude_balls(error: AmplitudeError, forms: Sequence[Form] = ()) -> FirstEnclosed:
+    """Return J, J' and J'' at exact amplitudes as balls, by the first form that can be enclosed."""
 
-    Parameters
-    ----------
-    error : AmplitudeError
-    forms : sequence of Form, optional
-        By default all there are.
-    """
-
-    def __init__(self, error: AmplitudeError, forms: Sequence[Form] = ()) -> None:
-        self._error = error
-        self._forms = list(forms or error.forms)
-        self._known: dict[tuple[str, int], tuple[Ball, ...]] = {}
-
-    @property
-    def most_cells(self) -> int:
-        """How many cells a search may look at."""
-        return _MOST_CELLS[self._forms[0]]
-
-    def at(self, h: Ball, bits: int) -> tuple[Ball, ...]:
-        """Return J, J' and J'' to about so many bits of their size.
-
-        Raises
-        ------
-        CertificationError
-            If they cannot be enclosed.
-        """
-        key = h.repr(), bits
-        if key not in self._known:
-            # Cells ask for all derivatives at their centres, one after the other.
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = self._enclosed(h, bits)
-        return self._known[key]
-
-    def _enclosed(self, h: Ball, bits: int) -> tuple[Ball, ...]:
-        while True:
-            try:
-                with require_flint().ctx.workprec(bits + GUARD_BITS):
-                    return self._run(h, bits)
-            except (
-                AssumptionError, CertificationError, EmissionError, UnsupportedExpressionError,
-            ) as failure:  # fmt: skip
-                if len(self._forms) == 1:
-                    raise CertificationError(
-                        f"J at h = {float(h):.6g} is not enclosed: {failure}"
-                    ) from None
-            # Forms that serve one amplitude serve the others.
-            del self._forms[0]
-            self.__dict__.pop("_program", None)
-
-    @cached_property
-    def _program(self) -> tuple[LoweredSystem, BallProgram, LineTables]:
-        lowered = lower(self._error.system(self._forms[0], "derivatives"))
-        program = BallProgram(lowered.program, tuple(map(str, lowered.system.unknowns)))
-        return lowered, program, LineTables.of(lowered)
-
-    @cached_property
-    def _formula(self) -> FormulaOnBalls:
-        assert self._error.closed_form is not None
-        return FormulaOnBalls(self._error.closed_form, amplitude)
-
-    @cached_property
-    def _mean(self) -> ConstantBalls:
-        return ConstantBalls(self._error.mean)
-
-    def _run(self, h: Ball, bits: int) -> tuple[Ball, ...]:
-        if self._forms[0] is Form.CLOSED:
+    def built(form: Form) -> FormulaOnBalls | ProgramOnBalls:
+        if form is Form.CLOSED:
             # Not as a program: closed forms hold functions that no language has, erfi for one.
-            return self._formula.at(h, bits + GUARD_BITS)
-        lowered, program, tables = self._program
-        parameters = {str(amplitude): h}
-        if mean_symbol in lowered.system.parameters:
-            parameters[str(mean_symbol)] = self._mean.ball(bits + GUARD_BITS)
-        digits = math.ceil(bits * math.log10(2))
-        averages = tables.averages(parameters, bits + GUARD_BITS, digits)
+            assert error.closed_form is not None
+            return FormulaOnBalls(error.closed_form, amplitude)
+        system = error.system(form, "derivatives")
+        means = {mean_symbol: error.mean} if mean_symbol in system.parameters else {}
+        return ProgramOnBalls(system, amplitude, means)
 
-        def average(loop: BallLoop, scalars: Scalars) -> list[Ball]:
-            return averages(loop, scalars, lambda: None)
-
-        def root(block: object, scalars: Scalars) -> list[Ball]:
-            raise AssertionError("the equations are explicit")
-
-        values = program.run(parameters, average, root)
-        return tuple(values[str(x)] for x in lowered.system.unknowns[-3:])
+    return FirstEnclosed({f: partial(built, f) for f in forms or error.forms}, "J at h")
 
 
 class _BoundedError:
@@ -1079,13 +975,13 @@ class _BoundedError:
 
     Parameters
     ----------
-    balls : AmplitudeBalls
+    balls : FirstEnclosed
     shape : StudentShape
     bits : int
         Of values at points.
     """
 
-    def __init__(self, balls: AmplitudeBalls, shape: StudentShape, bits: int) -> None:
+    def __init__(self, balls: FirstEnclosed, shape: StudentShape, bits: int) -> None:
         self.shape = shape
         self._balls, self._bits = balls, bits
         self._arb = require_flint().arb
@@ -1112,8 +1008,8 @@ class _BoundedError:
         slope = slope + curvature * away
         if order == 1:
             return slope
-        lowest = value.lower().max(arb(0)).sqrt() - largest * radius
-        roots = lowest.lower().max(arb(0)).union(far.upper())
+        lowest = _positive(value).sqrt() - largest * radius
+        roots = _positive(lowest).union(far.upper())
         return _narrower(value + slope * away, roots**2)
 
 
@@ -1122,73 +1018,51 @@ def _narrower(one: Ball, other: Ball) -> Ball:
     return one.lower().max(other.lower()).union(one.upper().min(other.upper()))
 
 
-class _FarAway:
-    """Lower bounds of J for large amplitudes, from the form of the student.
+def _far_away(error: AmplitudeError, shape: StudentShape) -> Beyond:
+    """Return what bounds J from below for large amplitudes, from the form of the student."""
+    teacher = error.teacher_expr.xreplace({variable: coordinate})
+    rest = teacher - shape.constant
 
-    Parameters
-    ----------
-    error : AmplitudeError
-    shape : StudentShape
-    """
+    @cache
+    def limit_root(side: int) -> Ball:
+        limit = limit_at_infinity(error, side, 0.0)
+        if limit is None:
+            raise CertificationError("the limit of J for large amplitudes is not known")
+        return _positive(_number(limit)).sqrt()
 
-    def __init__(self, error: AmplitudeError, shape: StudentShape) -> None:
-        self._error, self._shape = error, shape
+    @cache
+    def norms() -> tuple[Ball, Ball]:
+        # E f², and the norm of f' − t f, f the teacher minus the student's constant.
+        slope = error.teacher.derivative.xreplace({variable: coordinate})
+        return _moment(rest**2), _moment((slope - coordinate * rest) ** 2).sqrt().upper()
 
-    def bound(self, side: int, reach: float) -> Ball:
-        """Return a lower bound of J beyond a reach, on one side.
+    @cache
+    def teacher_norm() -> Ball:
+        return _moment(teacher**2).sqrt()
 
-        Raises
-        ------
-        CertificationError
-            If there is none.
-        """
-        shape, arb = self._shape, require_flint().arb
-        h = arb(reach)
+    def bound(side: int, reach: float) -> Ball:
+        h = require_flint().arb(reach)
         if shape.has_ramp:
-            a, b = shape.ramp
-            growth = _number(sp.sqrt(a**2 + b**2))
-            root = growth * h - _number(shape.rest) - self._teacher_norm
-            return root.lower().max(arb(0)) ** 2
+            growth = _number(sp.sqrt(sum(x**2 for x in shape.ramp)))
+            return _positive(growth * h - _number(shape.rest) - teacher_norm()) ** 2
         if shape.distance is not None:
             tail = _number(shape.distance / (2 * sp.pi) ** sp.Rational(1, 4)) / h.sqrt()
-            root = self._limits[side].lower().max(arb(0)).sqrt() - tail
-            return root.lower().max(arb(0)) ** 2
-        if shape.sine is not None and not self._error.teacher.jumps:
+            return _positive(limit_root(side) - tail) ** 2
+        if shape.sine is not None and not error.teacher.jumps:
             factor, rate = shape.sine
             own = _number(factor**2 * sp.exp(-(rate**2)) / 2)
             damping = (-2 * _number(rate**2) * h**2).exp()
-            cross = _number(abs(factor / rate) * sp.exp(-(rate**2) / 2)) * self._wavering / h
-            least = _moment(self._without_constant**2) - 2 * cross + own * (1 - damping)
-            return least.lower()
+            square, wavering = norms()
+            cross = _number(abs(factor / rate) * sp.exp(-(rate**2) / 2)) * wavering / h
+            return (square - 2 * cross + own * (1 - damping)).lower()
         raise CertificationError("nothing is proven about large amplitudes of this student")
 
-    @cached_property
-    def _limits(self) -> dict[int, Ball]:
-        result = {}
-        for side in (-1, 1):
-            limit = limit_at_infinity(self._error, side, 0.0)
-            if limit is None:
-                raise CertificationError("the limit of J for large amplitudes is not known")
-            result[side] = _number(limit)
-        return result
+    return bound
 
-    @cached_property
-    def _teacher_norm(self) -> Ball:
-        return _moment(self._teacher**2).sqrt()
 
-    @cached_property
-    def _wavering(self) -> Ball:
-        r"""The norm of f' − t f, f the teacher minus the student's constant."""
-        slope = self._error.teacher.derivative.xreplace({variable: coordinate})
-        return _moment((slope - coordinate * self._without_constant) ** 2).sqrt().upper()
-
-    @property
-    def _without_constant(self) -> sp.Expr:
-        return self._teacher - self._shape.constant
-
-    @property
-    def _teacher(self) -> sp.Expr:
-        return self._error.teacher_expr.xreplace({variable: coordinate})
+def _positive(value: Ball) -> Ball:
+    """Return a lower bound of a number that is not negative."""
+    return value.lower().max(require_flint().arb(0))
 
 
 def _polynomial(error: AmplitudeError, bits: int) -> tuple[Function, Beyond]:
@@ -1207,7 +1081,7 @@ def _polynomial(error: AmplitudeError, bits: int) -> tuple[Function, Beyond]:
         h, degree = flint.arb(reach), len(lower)
         # What lower powers are at most beside the highest falls with h.
         rest = sum((abs(c).upper() / h ** (degree - k) for k, c in enumerate(lower)), flint.arb(0))
-        return (highest - rest).lower().max(flint.arb(0)) * h**degree
+        return _positive(highest - rest) * h**degree
 
     return BallFunction([j, j.derivative(), j.derivative().derivative()]), bound
 
@@ -1218,15 +1092,3 @@ def _moment(integrand: sp.Expr) -> Ball:
 
 def _number(expr: sp.Expr) -> Ball:
     return ConstantBalls(sp.sympify(expr, strict=True)).ball(_NUMBER_BITS)
-
-
-def _values(
-    title: str, values: dict[str, Enclosure], statement: str, digits: int
-) -> CertifiedValues:
-    return CertifiedValues(
-        title=title,
-        values=values,
-        statement=statement,
-        assumptions=(*LIBRARIES, _STRUCTURE, _THEOREM),
-        digits=digits,
-    )

@@ -25,10 +25,10 @@ output there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +97,7 @@ if TYPE_CHECKING:
 
 Exact = Mapping[sp.Symbol, sp.Expr]
 Balanced = dict[sp.Symbol, tuple[int, sp.Expr]]
+LinearEquations = tuple[Sequence[sp.Symbol], sp.Matrix, sp.Matrix]
 
 
 @cache
@@ -531,9 +532,7 @@ def coefficients(question: Question, order: int, digits: int) -> Coefficients:
     for (root, coarse), (_, fine) in pairwise(runs):
         selected = {name: _agreed(coarse[name], fine[name], digits) for name in fine}
         if None not in selected.values():
-            return _collected(
-                selected, root, order, 2 if question.name == SMALL_STEP else 1, digits
-            )
+            return _collected(selected, root, order, question.stride, digits)
     raise ConvergenceError(
         f"the coefficients of this expansion cannot be computed to {digits} digits: its parameters "
         "differ by too many orders of magnitude, or are too close to a threshold"
@@ -586,11 +585,7 @@ class _Run:
             leading = {x: (p, self._number(c)) for x, (p, c) in balance.leading.items()}
             equations = [e.xreplace(fixed) for e in balance.equations]
             rule |= solve_series(equations, leading, rule, terms - 1, number=self._number)
-            outputs = {"effective_ridge": nu, **risk_outputs()}
-            return {
-                name: substitute(expr.xreplace(fixed), rule, number=self._number)
-                for name, expr in outputs.items()
-            }
+            return self._outputs(lambda expr: expr.xreplace(fixed), rule)
 
         return balance.root, self._extended(found, balance.root)
 
@@ -600,17 +595,39 @@ class _Run:
         if known[ridge]:
             effective = self._effective_ridge()
             state = {nu: effective, companion: companion_value(known, effective)}
-            outputs = {"effective_ridge": nu, **risk_outputs()}
+            outputs = None
         else:
             system, state = self._ridgeless()
             outputs = {"effective_ridge": nu0, **system.outputs}
         few = self._question.kind is not None and self._known[alpha] < self._known[beta]
         decided = {sp.Lt(alpha, beta): sp.true if few else sp.false}
+        return self._outputs(
+            lambda expr: expr.xreplace(decided).xreplace(state).xreplace(known), rule, outputs
+        )
+
+    def _outputs(
+        self,
+        known: Callable[[sp.Expr], sp.Expr],
+        rule: Mapping[sp.Symbol, Series],
+        outputs: Mapping[str, sp.Expr] | None = None,
+    ) -> dict[str, Any]:
+        """Return the outputs where some symbols are known and others series."""
+        found = dict(rule)
+        unknowns, matrix, column = self._question.linear_equations
+        if unknowns:
+            terms = max(len(x.coefficients) for x in rule.values())
+
+            def series(expr: sp.Expr) -> Series:
+                value = substitute(known(expr), rule, number=self._number)
+                return self._as_series(value, terms)
+
+            rows = [[series(x) for x in row] for row in matrix.tolist()]
+            solved = linear_solution(rows, [series(x) for x in column])
+            found |= dict(zip(unknowns, solved, strict=True))
+        chosen = self._question.outputs if outputs is None else outputs
         return {
-            name: substitute(
-                expr.xreplace(decided).xreplace(state).xreplace(known), rule, number=self._number
-            )
-            for name, expr in outputs.items()
+            name: substitute(known(expr), found, number=self._number)
+            for name, expr in chosen.items()
         }
 
     def _ridgeless(self) -> tuple[Any, dict[sp.Symbol, sp.Expr]]:
@@ -667,6 +684,23 @@ class _Run:
         return mp_number(value, self._ctx)
 
 
+def linear_solution(rows: list[list[Series]], column: list[Series]) -> list[Series]:
+    """Return the solution of linear equations whose coefficients are series.
+
+    By elimination; pivots are those of the lowest power, of these the largest.
+    """
+    rest = [[*row, value] for row, value in zip(rows, column, strict=True)]
+    for k in range(len(rest)):
+        candidates = [i for i in range(k, len(rest)) if rest[i][k].coefficients]
+        best = min(candidates, key=lambda i: (rest[i][k].start, -abs(rest[i][k].coefficients[0])))
+        rest[k], rest[best] = rest[best], rest[k]
+        rest[k] = [x / rest[k][k] for x in rest[k]]
+        for i, row in enumerate(rest):
+            if i != k:
+                rest[i] = [x - row[k] * pivot for x, pivot in zip(row, rest[k], strict=True)]
+    return [row[-1] for row in rest]
+
+
 # ---------------------------------------------------------------------- what holds
 
 
@@ -690,7 +724,7 @@ def _collected(
     series: Mapping[str, Series | None], root: int, order: int, stride: int, digits: int
 ) -> Coefficients:
     ctx = local_context(digits)
-    known = {_output(name): x for name, x in series.items() if x is not None}
+    known = {output_name(name): x for name, x in series.items() if x is not None}
     first = min([0, *(x.start for x in known.values() if x.coefficients)])
     steps = range(first, root * order + 1, stride)
     remainder = steps[-1] + stride
@@ -714,7 +748,7 @@ def _first_left(series: Series, start: int, root: int, ctx: Any) -> tuple[Fracti
     return None
 
 
-def _output(name: str) -> str:
+def output_name(name: str) -> str:
     """Return the name that ``RidgeRisk`` gives an output of the kernel."""
     return name.removeprefix("risk_")
 
@@ -732,7 +766,7 @@ class Region:
     Attributes
     ----------
     text : str
-    radius : mpf
+    radius : mpf or None
         Of convergence, at least, in the small quantity; infinite if it converges everywhere.
     """
 
@@ -743,6 +777,8 @@ class Region:
 def region(question: Question, found: Coefficients) -> Region:
     """Return the radius of convergence of an expansion, and what it says in words."""
     ctx = local_context(_DIGITS)
+    if not question.has_radius:
+        return Region(f"{_place(question)}; the radius of convergence is not known", None)
     if question.name == SMALL_STEP:
         radius = _step_radius(question, ctx)
     elif question.known.get(ridge) == 0:
@@ -752,20 +788,24 @@ def region(question: Question, found: Coefficients) -> Region:
     return Region(_text(question, radius), +local_context(question.digits).convert(radius))
 
 
-def _text(question: Question, radius: Any) -> str:
-    known, inverse = question.known, question.name == LARGE_ALPHA
+def _place(question: Question) -> str:
+    known = question.known
     if question.name == SMALL_RIDGE:
         sign = sp.sign(known[alpha] - known[beta])
-        place = f"ridge -> 0 at alpha {('<', '=', '>')[int(sign) + 1]} beta"
-    elif inverse:
-        place = f"alpha -> inf at fixed {'paper_ridge' if question.of_paper else 'ridge'}"
-        if question.model.alpha0 is None:
-            place += ", where the samples of the step follow those of the readout"
-    else:
-        place = "step_size -> 0"
+        return f"ridge -> 0 at alpha {('<', '=', '>')[int(sign) + 1]} beta"
+    if question.name == SMALL_STEP:
+        return "step_size -> 0"
+    place = f"alpha -> inf at fixed {'paper_ridge' if question.of_paper else 'ridge'}"
+    if question.model.alpha0 is None:
+        place += ", where the samples of the step follow those of the readout"
+    return place
+
+
+def _text(question: Question, radius: Any) -> str:
+    place = _place(question)
     if radius == radius.context.inf:
         return f"{place}; the series converges everywhere"
-    limit = float(1 / radius if inverse else radius)
+    limit = float(1 / radius if question.name == LARGE_ALPHA else radius)
     parameter = {SMALL_RIDGE: "ridge <", LARGE_ALPHA: "alpha >", SMALL_STEP: "step_size <"}
     return f"{place}; the series converges for {parameter[question.name]} {limit:.6g}"
 
@@ -935,9 +975,57 @@ class Question:
             return None
         return limit_kind(self.model)
 
+    @property
+    def stride(self) -> int:
+        """Powers of the small quantity from one term to the next."""
+        return 2 if self.name == SMALL_STEP else 1
+
+    @property
+    def has_radius(self) -> bool:
+        """Whether all singularities of the outputs are known."""
+        return True
+
+    @property
+    def outputs(self) -> Mapping[str, sp.Expr]:
+        """What is expanded, in ν and h."""
+        return {"effective_ridge": nu, **risk_outputs()}
+
+    @property
+    def linear_equations(self) -> LinearEquations:
+        """Other unknowns of the outputs, with matrix and column of their linear equations."""
+        return (), sp.zeros(0, 0), sp.zeros(0, 1)
+
+    @property
+    def symbols(self) -> Mapping[str, str]:
+        """Outputs with their letters, the default one first."""
+        return SYMBOLS
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What is held fixed, as plain values."""
+        return self.model.parameters()
+
+    @property
+    def rests_on(self) -> str:
+        """What the equations rest on."""
+        return self.model.standing
+
     def float_risk(self) -> RidgeRisk:
         """Return the risk of the model at the fixed penalty."""
         return self.model.risk(ridge=self.ridge)
+
+    def exact(self, value: Any, digits: int | None) -> Mapping[str, Any]:
+        """Return the outputs of the risk itself where the parameter has a value."""
+        moved, ridge = self.moved(self.model, float(value))
+        result = moved.risk(ridge=ridge, digits=digits)
+        return {name: getattr(result, name) for name in SYMBOLS}
+
+    def moved(self, model: Any, number: float) -> tuple[Any, Any]:
+        """Return the model and the penalty where the parameter has a value."""
+        if self.name == SMALL_RIDGE:
+            return model, number
+        moving = "alpha" if self.name == LARGE_ALPHA else "step_size"
+        return model.at(**{moving: number}), self.ridge
 
 
 @one_penalty
@@ -996,11 +1084,15 @@ def expansion(
     >>> print(f"{series(100.0, 'initial'):.7f} {left:.1e}")
     0.1006258 1.9e-06
     """
-    question = _question(model, checked_name(name), ridge, checked_digits(digits))
-    last = checked_order(order)
-    written = checked_switch("formulas", formulas)
-    result = coefficients(question, last, question.digits)
-    case = case_of(question) if written else None
+    wanted = checked_digits(digits)
+    question = Question(model, *checked_question(model, checked_name(name), ridge), wanted)
+    return expanded(question, order, formulas=checked_switch("formulas", formulas))
+
+
+def expanded(question: Question, order: int, *, formulas: bool) -> Expansion:
+    """Return the answer to a question."""
+    result = coefficients(question, checked_order(order), question.digits)
+    case = case_of(question) if formulas else None
     where = region(question, result)
     parameter, _ = NAMES[question.name]
     return Expansion(
@@ -1008,42 +1100,29 @@ def expansion(
         parameter=parameter,
         point=math.inf if question.name == LARGE_ALPHA else 0.0,
         exponents=result.exponents,
-        coefficients={k: result.values[k] for k in SYMBOLS},
-        neglected={k: result.neglected[k] for k in SYMBOLS},
+        coefficients={k: result.values[k] for k in question.symbols},
+        neglected={k: result.neglected[k] for k in question.symbols},
         remainder_order=result.remainder_order,
         digits=question.digits,
         fixed=_fixed(question),
-        symbols=SYMBOLS,
+        symbols=question.symbols,
         region=where.text,
         rests_on=(
             f"equations of the risk, order by order; coefficients to {question.digits} digits; "
-            f"{model.standing}"
+            f"{question.rests_on}"
         ),
         radius=where.radius,
         symbolic=None
         if case is None
         else SymbolicSeries(aligned_formulas(case, result.exponents), definitions(case)),
-        exact=partial(exact_outputs, question),
+        exact=question.exact,
     )
 
 
-def exact_outputs(question: Question, value: Any, digits: int | None) -> Mapping[str, Any]:
-    """Return the outputs of the risk itself where the parameter has a value."""
-    model, number = question.model, float(value)
-    if question.name == SMALL_RIDGE:
-        result = model.risk(ridge=number, digits=digits)
-    else:
-        moved = (
-            replace(model, alpha=number)
-            if question.name == LARGE_ALPHA
-            else replace(model, step_size=number)
-        )
-        result = moved.risk(ridge=question.ridge, digits=digits)
-    return {name: getattr(result, name) for name in SYMBOLS}
-
-
-def _question(model: OneGradientStep, name: str, ridge: object, digits: int) -> Question:
-    """Check which penalty is held fixed."""
+def checked_question(
+    model: OneGradientStep, name: str, ridge: object
+) -> tuple[str, float | PaperRidge | None]:
+    """Return the expansion and which penalty is held fixed."""
     if name == SMALL_RIDGE:
         if ridge is not None:
             given, value = given_penalty(ridge)
@@ -1051,18 +1130,18 @@ def _question(model: OneGradientStep, name: str, ridge: object, digits: int) -> 
                 f"{given} is what {name!r} expands in, so it cannot be held fixed at {value!r}; "
                 "leave it out"
             )
-        return Question(model, name, None, digits)
+        return name, None
     if name == SMALL_STEP and model.student_moments.jumps:
         raise AssumptionError(
             f"student {model.student!r} jumps: its gradient step is not defined, so there is no "
             "expansion in the step size; choose a continuous activation such as erf or tanh"
         )
     kind, value = given_penalty(ridge)
-    return Question(model, name, in_convention(kind, nonnegative_number(kind, value)), digits)
+    return name, in_convention(kind, nonnegative_number(kind, value))
 
 
 def _fixed(question: Question) -> dict[str, Any]:
     moving = {LARGE_ALPHA: "alpha", SMALL_STEP: "step_size"}.get(question.name)
-    result = {k: v for k, v in question.model.parameters().items() if k != moving}
+    result = {k: v for k, v in question.fixed.items() if k != moving}
     kind = "paper_ridge" if question.of_paper else "ridge"
     return result if question.penalty is None else {**result, kind: question.penalty}

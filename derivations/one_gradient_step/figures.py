@@ -18,16 +18,17 @@ from ..figures import (
     BLUE,
     GREY,
     VERMILLION,
-    checked_axes,
+    draw_grid,
+    draw_level,
+    drawing,
     legend_below,
-    new_figure,
     number_text,
     plain_log_ticks,
     plain_text,
     set_heading,
     set_scale,
-    styled,
 )
+from ..json_text import saved_model
 from ..penalties import PAPER_RIDGE, RIDGE, as_ridge, given_penalty
 
 if TYPE_CHECKING:
@@ -67,8 +68,10 @@ def checked_values(name: str, values: object) -> np.ndarray[Any, Any]:
     return result
 
 
-def parameters_text(model: OneGradientStep, without: tuple[str, ...] = (), **more: float) -> str:
-    """Return the parameters that a figure holds fixed, for its subtitle."""
+def fixed_parameters(
+    model: OneGradientStep, without: tuple[str, ...] = (), **more: float
+) -> list[str]:
+    """Return the parameters that a figure holds fixed, as equations of mathtext."""
     given = {
         r"\eta": ("step_size", model.step_size),
         r"\alpha": ("alpha", model.alpha),
@@ -78,13 +81,11 @@ def parameters_text(model: OneGradientStep, without: tuple[str, ...] = (), **mor
         r"\lambda": ("ridge", more.get("ridge")),
         r"\lambda_B": ("paper_ridge", more.get("paper_ridge")),
     }
-    parts = [
+    return [
         f"{letter} = {number_text(value)}"
         for letter, (name, value) in given.items()
         if value is not None and name not in without
     ]
-    text = "$" + r",\ ".join(parts) + "$" if parts else ""
-    return text + loss_note(model)
 
 
 def loss_note(model: OneGradientStep) -> str:
@@ -98,6 +99,7 @@ def pair_title(model: OneGradientStep) -> str:
 
 
 FEATURES = ("gaussian", "network")
+_BOUND = r"best linear error $\|P_{>1}f_*\|^2$"
 _LAYERS = {"initial": (BLUE, "random features $W_0$"), "trained": (VERMILLION, "after the step")}
 _MARKS = {"gaussian": ("s", "Gaussian model"), "network": ("o", "networks")}
 _SIMULATED = tuple(
@@ -213,7 +215,7 @@ def _with_networks(
     return data
 
 
-def plot_risk(data: xr.Dataset, *, ax: Any = None) -> Any:
+def plot_risk(data: xr.Dataset, *, ax: Any = None, **style: Any) -> Any:
     """Draw what :func:`risk_data` returned.
 
     Lines are the theory, squares the model with Gaussian features, circles networks, with the
@@ -224,6 +226,8 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None) -> Any:
     data : xarray.Dataset
     ax : matplotlib.axes.Axes, optional
         Where to draw; default: a new figure, found as ``axes.figure``.
+    style : optional
+        Keywords of matplotlib's lines, such as `color` and `label`.
 
     Returns
     -------
@@ -240,29 +244,33 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None) -> Any:
     if over is None:
         raise ParameterError("data must be a dataset as returned by risk_data")
     model = _model_of(data)
-    with styled():
-        axes = checked_axes(ax)
-        for name, (colour, label) in _LAYERS.items():
-            alone = data.sizes[over] == 1
-            axes.plot(data[over], data[f"risk_{name}"], color=colour, label=label, zorder=3,
-                      marker="D" if alone else None)  # fmt: skip
+    with drawing(ax, style) as (axes, pen):
+        alone, named = data.sizes[over] == 1, []
+        for name, (_, label) in _LAYERS.items():
+            # Colours follow each other, so that a second model in the same axes has its own.
+            look = pen(label, several=True, zorder=3, marker="D" if alone else None)
+            [line] = axes.plot(data[over], data[f"risk_{name}"], **look)
+            named += [] if "label" in pen.style else [(line, label)]
             for features, (mark, _) in _MARKS.items():
-                _draw_points(axes, data, f"{features}_risk_{name}", mark, colour)
+                _draw_points(axes, data, f"{features}_risk_{name}", mark, line.get_color())
         for features, (mark, text) in _MARKS.items():
             if f"{features}_risk_initial" in data:
                 label = rf"{text}, $d = {data.attrs['dimension']}$ ($\pm$ s.e.)"
                 axes.plot([], [], mark, color=GREY, markerfacecolor="white", label=label)
-        _draw_bound(axes, float(data.attrs["best_linear_error"]))
+        if (best := float(data.attrs["best_linear_error"])) > 0:
+            draw_level(axes, best, _BOUND)
         _draw_peak(axes, model, over, data[over].to_numpy())
         set_scale(axes.xaxis, data[over].to_numpy())
         axes.set_yscale("log")
         plain_log_ticks(axes)
-        axes.grid(True, which="major", color="#e4e4e4", linewidth=0.6, zorder=0)
-        axes.set_axisbelow(True)
+        draw_grid(axes)
         axes.set_xlabel(AXES[over])
         axes.set_ylabel(r"risk $\mathbb{E}\,(\hat f - f_*)^2$")
         fixed = {k: float(data.attrs[k]) for k in (RIDGE, PAPER_RIDGE) if k in data.attrs}
-        set_heading(axes, pair_title(model), parameters_text(model, (over,), **fixed))
+        set_heading(
+            axes, pair_title(model), fixed_parameters(model, (over,), **fixed), named,
+            note=loss_note(model),
+        )  # fmt: skip
         legend_below(axes, 2)
     return axes
 
@@ -277,6 +285,7 @@ class RiskCurve(Curve):
         *,
         simulation: FiniteSizes | xr.Dataset | None = None,
         ax: Any = None,
+        **style: Any,
     ) -> Any:
         """Draw the risk before and after the step over one parameter, a phase diagram over two.
 
@@ -294,6 +303,8 @@ class RiskCurve(Curve):
             standard errors; over one parameter and without `of`.
         ax : matplotlib.axes.Axes, optional
             Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
@@ -316,16 +327,16 @@ class RiskCurve(Curve):
                 )
             penalty = {name: data.attrs[name] for name in _PENALTIES if name in data.attrs}
             data = _with_networks(data, _model_of(data), over, penalty, simulation)
-            return plot_risk(data, ax=ax)
+            return plot_risk(data, ax=ax, **style)
         if of is None and simulation is None and over is not None:
-            return plot_risk(data, ax=ax)
+            return plot_risk(data, ax=ax, **style)
         axes = self.axes
         is_map = len(axes) == 2 and set(axes) <= set(AXES) and data.sizes[axes[1]] > MOST_LINES
         if is_map and (of is None or is_one_of(of, QUANTITIES)):
             ordered = data.sortby(list(axes)).transpose(axes[1], axes[0], ...)
             result = _with_phases(ordered, _model_of(data))
             return plot_phase(result, str(of or "improvement"), ax=ax)
-        return super().plot(of, simulation=simulation, ax=ax)
+        return super().plot(of, simulation=simulation, ax=ax, **style)
 
 
 def _only_axis(data: Any) -> str | None:
@@ -337,10 +348,8 @@ def _only_axis(data: Any) -> str | None:
 
 
 def _model_of(data: xr.Dataset) -> OneGradientStep:
-    # The model draws itself by means of this module.
-    from .model import OneGradientStep
-
-    return OneGradientStep.from_json(data.attrs["model"])
+    model: OneGradientStep = saved_model(data.attrs["model"])
+    return model
 
 
 def _penalty(over: str, ridge: object) -> dict[str, Any]:
@@ -425,15 +434,11 @@ def _draw_points(axes: Any, data: xr.Dataset, name: str, mark: str, colour: str)
     )  # fmt: skip
 
 
-def _draw_bound(axes: Any, error: float) -> None:
-    if error > 0:
-        axes.axhline(error, color=GREY, linestyle=(0, (5, 3)), linewidth=1.3, zorder=2,
-                     label=r"best linear error $\|P_{>1}f_*\|^2$")  # fmt: skip
-
-
 def _draw_peak(axes: Any, model: OneGradientStep, over: str, grid: np.ndarray[Any, Any]) -> None:
     place = {"alpha": model.beta, "beta": model.alpha}.get(over, math.nan)
-    if grid[0] <= place <= grid[-1]:
+    if grid[0] <= place <= grid[-1] and not any(
+        line.get_label() == "$n = N$" and line.get_xdata()[0] == place for line in axes.lines
+    ):
         axes.axvline(place, color=GREY, linestyle=":", linewidth=1.2, zorder=1, label="$n = N$")
 
 
@@ -538,8 +543,7 @@ def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = Non
     model = _model_of(data)
     y, x = (str(name) for name in shown.dims)
     values = shown.to_numpy()
-    with styled():
-        axes = checked_axes(ax, (6.6, 4.6))
+    with drawing(ax, size=(6.6, 4.6)) as (axes, _):
         wide = quantity.startswith("risk") and 0 < 3 * values.min() < values.max()
         draw_map(axes, shown, QUANTITIES[quantity], logarithmic=wide)
         for name, (colour, label) in _CRITICAL.items():
@@ -549,7 +553,8 @@ def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = Non
         if axes.get_legend_handles_labels()[0]:
             axes.legend(facecolor="#595959", labelcolor="white", framealpha=0.9, fontsize=9)
         fixed = {k: float(data.attrs[k]) for k in _PENALTIES if k in data.attrs}
-        set_heading(axes, pair_title(model), parameters_text(model, (x, y), **fixed))
+        parameters = fixed_parameters(model, (x, y), **fixed)
+        set_heading(axes, pair_title(model), parameters, note=loss_note(model))
     return axes
 
 
@@ -597,13 +602,13 @@ def optimal_data(
 ) -> xr.Dataset:
     """Return what ``model.optimum`` returns over alpha, with ``best_linear_error``."""
     alphas = [float(a) for a in checked_values("alpha", alpha)]
-    data = model.optimum(over="ridge", alpha=alphas, progress=progress)
+    data = model.optimum(over="ridge", alpha=alphas, progress=progress is not False)
     data = data.assign(best_linear_error=model.best_linear_error)
     data.attrs["model"] = model.to_json()
     return data
 
 
-def plot_optimal(data: xr.Dataset) -> Any:
+def plot_optimal(data: xr.Dataset, *, ax: Any = None) -> Any:
     """Draw the smallest risks, and the penalties that reach them, side by side.
 
     Parameters
@@ -613,7 +618,7 @@ def plot_optimal(data: xr.Dataset) -> Any:
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
 
     Raises
     ------
@@ -625,9 +630,8 @@ def plot_optimal(data: xr.Dataset) -> Any:
     if "ridge_trained" not in getattr(data, "data_vars", {}) or "model" not in data.attrs:
         raise ParameterError("data must be a dataset as returned by optimal_data")
     model = _model_of(data)
-    with styled():
-        figure = new_figure(_SIZE)
-        risks, penalties = figure.subplots(1, 2)
+    with drawing(ax, size=_SIZE, panels=2) as (panels, _):
+        risks, penalties = panels
         mark = "D" if data.sizes["alpha"] == 1 else None
         for name, (colour, label) in _LAYERS.items():
             ridge = data[f"ridge_{name}"].to_numpy()
@@ -636,17 +640,16 @@ def plot_optimal(data: xr.Dataset) -> Any:
             penalties.plot(data["alpha"], inside, color=colour, marker=mark, label=label)
         best = float(data["best_linear_error"])
         if best > 0:
-            risks.axhline(best, color=GREY, linestyle=(0, (5, 3)), linewidth=1.3,
-                          label=r"best linear error $\|P_{>1}f_*\|^2$")  # fmt: skip
+            draw_level(risks, best, _BOUND)
         for axes, label in ((risks, "smallest risk"), (penalties, r"best $\lambda$")):
-            axes.grid(True, which="major", color="#e4e4e4", linewidth=0.6)
-            axes.set_axisbelow(True)
+            draw_grid(axes)
             set_scale(axes.xaxis, data["alpha"].to_numpy())
             axes.set_xlabel(AXES["alpha"])
             axes.set_ylabel(label)
-        set_heading(risks, pair_title(model), parameters_text(model, ("alpha",)))
+        parameters = fixed_parameters(model, ("alpha",))
+        set_heading(risks, pair_title(model), parameters, note=loss_note(model))
         risks.legend(frameon=False, fontsize=9)
-    return figure
+    return panels
 
 
 MATRICES = ("weights", "kernel")
@@ -698,7 +701,9 @@ def spectra_data(found: Mapping[str, Any], simulation: xr.Dataset | None = None)
     return data
 
 
-def plot_spectra(found: Mapping[str, Any], simulation: xr.Dataset | None = None) -> Any:
+def plot_spectra(
+    found: Mapping[str, Any], simulation: xr.Dataset | None = None, *, ax: Any = None
+) -> Any:
     """Draw spectra side by side, over simulated ones.
 
     Parameters
@@ -708,7 +713,7 @@ def plot_spectra(found: Mapping[str, Any], simulation: xr.Dataset | None = None)
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
 
     Raises
     ------
@@ -718,15 +723,14 @@ def plot_spectra(found: Mapping[str, Any], simulation: xr.Dataset | None = None)
         Without matplotlib.
     """
     _check(found)
-    with styled():
-        figure = new_figure((_WIDTH * len(found), _HEIGHT))
-        axes = dict(zip(found, figure.subplots(1, len(found), squeeze=False)[0], strict=True))
-    if "weights" in found:
-        values = None if simulation is None else simulation["singular_values"].isel(step=-1)
-        found["weights"].plot(values, ax=axes["weights"])
-    if "kernel" in found:
-        found["kernel"].plot(simulation, ax=axes["kernel"])
-    return figure
+    with drawing(ax, size=(_WIDTH * len(found), _HEIGHT), panels=len(found)) as (panels, _):
+        axes = dict(zip(found, panels, strict=True))
+        if "weights" in found:
+            values = None if simulation is None else simulation["singular_values"].isel(step=-1)
+            found["weights"].plot(values, ax=axes["weights"])
+        if "kernel" in found:
+            found["kernel"].plot(simulation, ax=axes["kernel"])
+    return panels
 
 
 def _check(found: Mapping[str, Any]) -> None:

@@ -597,12 +597,6 @@ class ConjugateKernel(Spectrum):
     digits: int | None = None
     certificate: CertifiedValues | None = None
 
-    @classmethod
-    def _imported(cls) -> dict[str, Any]:
-        from .model import OneGradientStep
-
-        return {"OneGradientStep": OneGradientStep}
-
     # ------------------------------------------------------------------ numbers
 
     @cached_property

@@ -42,10 +42,10 @@ from ..figures import (
     GREEN,
     GREY,
     VERMILLION,
-    checked_axes,
-    new_figure,
+    Pen,
+    draw_level,
+    drawing,
     plain_text,
-    styled,
 )
 from ..formulas import latex
 from ..teachers import refuse_directions, teacher_text
@@ -303,7 +303,7 @@ class LargeStepLimit(Page, Typeset, WritesJson):
         attributes = {"student": self.student, "teacher": self.teacher, "centre": int(self.centre)}
         return xr.Dataset(columns, {"t": t, "amplitude": amplitudes}, attributes)
 
-    def plot(self, of: str = "functions", *, ax: Any = None) -> Any:
+    def plot(self, of: str = "functions", *, ax: Any = None, **style: Any) -> Any:
         """Draw the functions against t, or the error J against the amplitude h.
 
         Parameters
@@ -313,6 +313,8 @@ class LargeStepLimit(Page, Typeset, WritesJson):
             error as a line.
         ax : matplotlib.axes.Axes, optional
             Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
@@ -327,30 +329,27 @@ class LargeStepLimit(Page, Typeset, WritesJson):
         """
         if not is_one_of(of, _DRAWN):
             raise ParameterError(f"of must be one of {', '.join(_DRAWN)}, got {of!r}")
-        with styled():
-            axes = checked_axes(ax)
-            (self._draw_functions if of == "functions" else self._draw_errors)(axes)
+        with drawing(ax, style) as (axes, pen):
+            (self._draw_functions if of == "functions" else self._draw_errors)(axes, pen)
             title = f"student {plain_text(self.student)}, teacher {plain_text(self.teacher)}"
             axes.set_title(title)
             axes.legend(frameon=False)
         return axes
 
-    def _draw_functions(self, axes: Any) -> None:
+    def _draw_functions(self, axes: Any, pen: Pen) -> None:
         t = np.linspace(-_REACH, _REACH, _POINTS)
         axes.plot(t, self.teacher_values(t), color=BLUE, label=r"teacher $\sigma_*(t)$")
         if math.isfinite(self.amplitude):
             label = rf"$\mathbb{{E}}\,\sigma(ht + \xi)$, $h = {self.amplitude:.3g}$"
-            axes.plot(t, self.realised(t), color=VERMILLION, linestyle="--", label=label)
+            axes.plot(t, self.realised(t), **pen(label, color=VERMILLION, linestyle="--"))
         axes.plot(t, self.linear_part * t, color=GREY, linestyle=":", label="linear part")
         axes.set_xlabel(r"$t = \langle\beta_*, x\rangle$")
 
-    def _draw_errors(self, axes: Any) -> None:
+    def _draw_errors(self, axes: Any, pen: Pen) -> None:
         h = self._amplitudes()
         errors = self.error_at(h)
-        axes.plot(h, errors, color=BLUE, label=r"$J(h)$")
-        axes.axhline(
-            self.best_linear_error, color=GREY, linestyle="--", label="best linear predictor"
-        )
+        axes.plot(h, errors, **pen(r"$J(h)$", color=BLUE))
+        draw_level(axes, self.best_linear_error, "best linear predictor")
         if math.isfinite(self.amplitude):
             label = rf"$\tau_* = {self.tau_star:.3g}$"
             axes.plot([self.amplitude], [self.tau_star], "o", color=GREEN, label=label)
@@ -519,21 +518,19 @@ _DRAWN = ("functions", "errors")
 _SIZE = (10.4, 4.0)
 
 
-def plot_large_steps(limit: LargeStepLimit) -> Any:
+def plot_large_steps(limit: LargeStepLimit, *, ax: Any = None) -> Any:
     """Draw teacher and realised function, and the error over the amplitude, side by side.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of two matplotlib.axes.Axes
 
     Raises
     ------
     MissingDependencyError
         Without matplotlib.
     """
-    with styled():
-        figure = new_figure(_SIZE)
-        functions, errors = figure.subplots(1, 2)
-    limit.plot("functions", ax=functions)
-    limit.plot("errors", ax=errors)
-    return figure
+    with drawing(ax, size=_SIZE, panels=2) as (axes, _):
+        limit.plot("functions", ax=axes[0])
+        limit.plot("errors", ax=axes[1])
+    return axes

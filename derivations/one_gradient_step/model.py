@@ -51,7 +51,7 @@ from .kernel_spectrum import conjugate_kernel
 from .large_steps import large_steps
 from .limits import interpolation_peak, limits
 from .moments import Moments, moments, require_centred
-from .optimal_ridge import optimal_ridge, optimal_ridge_curve, optimum
+from .optimal_ridge import optimal_ridge, optimal_ridge_curve, step_optimum
 from .population_gradient import population_gradient
 from .risk import DOMAINS, NAMES, RidgeRisk, curve_attributes, risk_kernel, solve, solved_rows
 from .several_steps import several_steps
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 
     from ...numeric.saddle_point_solver import BatchSolution
     from ..multi_index.optimum import OptimumBeside
-    from ..nonlinear_spikes.model import StepAtWidth
     from ..spiked_random_features.model import SpikedRandomFeatures
+    from .nonlinear_spikes.model import StepAtWidth
 
 _LOSSES = ("half", "full")
 
@@ -130,6 +130,7 @@ class OneGradientStep(SavedModel, HasSensitivities):
     """
 
     _model: ClassVar[str] = "one_gradient_step"
+    _error: ClassVar[str] = "risk"
 
     student: str
     teacher: str
@@ -229,7 +230,7 @@ class OneGradientStep(SavedModel, HasSensitivities):
 
     at_width = cast(
         "Callable[..., StepAtWidth]",
-        given_by("giantstep.derivations.nonlinear_spikes.model", "at_width"),
+        given_by("giantstep.derivations.one_gradient_step.nonlinear_spikes.model", "at_width"),
     )
 
     # ------------------------------------------------------------------ over parameters
@@ -289,7 +290,7 @@ class OneGradientStep(SavedModel, HasSensitivities):
     solve = solve
     risk = solve
     """The field's word for :meth:`solve`."""
-    optimum = optimum
+    _optimum = step_optimum
     optimal_ridge = renamed("optimum(over='ridge')")(optimal_ridge)
     optimal_ridge_curve = renamed("optimum(over='ridge', alpha=[...])")(optimal_ridge_curve)
     interpolation_peak = interpolation_peak

@@ -31,7 +31,8 @@ from ...runtime.precision import local_context
 from ...symbolic.exact.positive_roots import positive_roots
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.systems.ridge_equivalent import Spike
-from ..sensitivities import exact_optimum
+from ..optima import optimum
+from ..sensitivities import ModelQuestion
 from .properties import SCALAR, kappa, s
 from .symbols import (
     aligned_square,
@@ -321,72 +322,20 @@ class OptimalRidge(Result):
         return self.kind == INTERIOR
 
 
-def optimum(
-    model: OneGradientStep,
-    *,
-    over: str | Sequence[str] = "ridge",
-    of: str = "risk",
-    trained: bool = True,
-    digits: int | None = None,
-    progress: bool | None = None,
-    **parameters: Any,
-) -> Any:
-    r"""Return the penalty with the smallest risk, the best of all local minima, or other optima.
+def step_optimum(model: OneGradientStep, digits: int | None, asked: dict[str, Any]) -> Any:
+    """Answer :meth:`.OneGradientStep.optimum`; `asked` are its other arguments.
 
-    All stationary points of the risk as a function of the penalty are roots of one polynomial, so
-    that nothing is searched and there are no bounds. Other outputs, and other parameters, are
-    searched along exact derivatives as :meth:`giantstep.SpikedRandomFeatures.optimum` does.
-
-    Parameters
-    ----------
-    over : str or sequence of str
-        The risk has no best step size: at its best penalty, and at every other one, it falls with
-        the step.
-    of : str
-        "risk" or "test_error", two words for the same, or an output of :meth:`curve`, such as
-        "improvement".
-    trained : bool
-        After the step, or before it.
-    digits : int, optional
-        So many digits of a best penalty. Floats are read as the decimal numbers that they print
-        as.
-    progress : bool, optional
-        Show a bar over several optima if it takes longer than a second; default: if stderr is a
-        terminal.
-    **parameters
-        Of the best penalty ``alpha``: n/d of the readout (and of the step, if the model has no
-        `alpha0`); default: that of the model. Of other optima also ``bounds`` and ``maximum``, the
-        penalty unless it is optimised, and any parameters of :meth:`curve`.
-
-    Returns
-    -------
-    OptimalRidge, Optimum or xarray.Dataset
-        Where the risk falls towards an end of the range the penalty is 0 or inf, and `kind`
-        says so. A dataset where `alpha` is a sequence: ``ridge_…``, ``paper_ridge_…``,
-        ``risk_…`` and ``curvature_…``, before (initial) and after (trained) the step; or where
-        parameters of other optima are arrays.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is outside its range, or another output or parameter is named.
-
-    Examples
-    --------
-    >>> from giantstep import OneGradientStep
-    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
-    ...                         noise_variance=0.25)
-    >>> best = model.optimum(over="ridge")
-    >>> print(f"{best.paper_ridge:.12f} {best.risk:.12f}")
-    0.272826395556 0.226236404702
+    Of the risk over the penalty nothing is searched and there are no bounds. The risk has no best
+    step size: at its best penalty, and at every other one, it falls with the step.
     """
+    over, of, parameters = asked["over"], asked["of"], dict(asked["fixed"])
+    trained, alone = parameters.pop("trained", True), {"bounds": None, "maximum": False}
     names = [over] if isinstance(over, str) else over
     if not isinstance(names, list | tuple) or not names:
         raise ParameterError(f"over must be 'ridge', or name other parameters, got {over!r}")
     is_risk = is_one_of(of, ("risk", "test_error"))
     if not is_risk or [*names] != ["ridge"]:
-        maximum = parameters.get("maximum", False)
-        if is_one_of(of, ("risk", "test_error", "risk_trained")) and not maximum:
+        if is_one_of(of, ("risk", "test_error", "risk_trained")) and not asked["maximum"]:
             if trained and "step_size" in names:
                 raise ParameterError(
                     "the risk at its best penalty falls with the step, as at every other one, so "
@@ -399,8 +348,9 @@ def optimum(
             )
         if is_risk:
             of = "risk_trained" if trained else "risk_initial"
-        return exact_optimum(model, of=of, over=over, progress=progress is not False, **parameters)
-    if unknown := sorted(set(parameters) - {"alpha"}):
+        return optimum(ModelQuestion(model), **{**asked, "of": of, "fixed": parameters})
+    searched = [name for name, value in alone.items() if asked[name] is not value]
+    if unknown := sorted({*parameters, *searched} - {"alpha"}):
         raise ParameterError(
             f"optimum takes the parameter alpha, and not {unknown[0]}: the others are those of the "
             "model, and all penalties are looked at"
@@ -413,7 +363,7 @@ def optimum(
             "digits and trained are for one alpha: curves hold floats, of both layers; leave them "
             "out, or give one number"
         )
-    return optimal_ridge_curve(model, alpha, progress=progress)
+    return optimal_ridge_curve(model, alpha, progress=None if asked["progress"] else False)
 
 
 def optimal_ridge(

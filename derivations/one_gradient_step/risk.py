@@ -269,20 +269,12 @@ def risk_kernel(model: OneGradientStep, kind: str = RIDGE) -> Kernel:
         A positive penalty; the limit of a vanishing one; the same for a linear student and more
         samples than neurons or dimensions.
     """
-    result = _derivation(model.cache, kind)
-    return Kernel(
-        name=result.name,
-        title=result.title,
-        code=result.code,
-        domains=result.domains,
+    return _derivation(model.cache, kind).kernel(
+        model,
         make=partial(_lowered, kind),
         defaults=model_parameters(model),
         exact_defaults=partial(exact_parameters, model),
         proven_defaults=partial(proven_parameters, model),
-        # The step has the samples of the readout, unless it has its own.
-        ties={"alpha0": Tie("alpha", _same)} if model.alpha0 is None else {},
-        labels=result.labels,
-        cache_folder=model.cache_folder,
     )
 
 
@@ -350,6 +342,20 @@ class RiskDerivation:
             code=kernel_code(lowered),
             domains=domains,
             labels=latex_names(lowered),
+        )
+
+    def kernel(self, model: OneGradientStep, **given: Any) -> Kernel:
+        """Return the kernel of a model, with its equations and parameters as given."""
+        return Kernel(
+            name=self.name,
+            title=self.title,
+            code=self.code,
+            domains=self.domains,
+            # The step has the samples of the readout, unless it has its own.
+            ties={"alpha0": Tie("alpha", _same)} if model.alpha0 is None else {},
+            labels=self.labels,
+            cache_folder=model.cache_folder,
+            **given,
         )
 
 

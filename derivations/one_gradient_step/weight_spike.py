@@ -51,7 +51,7 @@ from ...symbolic.systems.rank_one_perturbation import (
 )
 from ..certificates.certificate import LIBRARIES, CertifiedValues, certificate_wanted, midpoint
 from ..derived import derived
-from ..figures import checked_axes, number_text, plain_text, styled
+from ..figures import drawing, number_text, plain_text
 from ..kernels.precise import exact_number
 from ..spectra.spectrum import Caption, Drawing, draw
 from . import symbols
@@ -430,12 +430,6 @@ class WeightSpike(Result):
             "perturbation of rank one (Ba et al., arXiv 2205.01445; label noise derived here)"
         )
 
-    @classmethod
-    def _imported(cls) -> dict[str, Any]:
-        from .model import OneGradientStep
-
-        return {"OneGradientStep": OneGradientStep}
-
     @property
     def verdict(self) -> str:
         """Whether there is an outlier, and from which step size on."""
@@ -486,7 +480,7 @@ class WeightSpike(Result):
             values = np.where(np.asarray(x) == 0, math.inf, values)[()]
         return values
 
-    def plot(self, singular_values: Any = None, *, ax: Any = None) -> Any:
+    def plot(self, singular_values: Any = None, *, ax: Any = None, **style: Any) -> Any:
         """Draw density and outlier of the first layer's singular values.
 
         Parameters
@@ -497,6 +491,8 @@ class WeightSpike(Result):
             beyond the bulk are marked.
         ax : matplotlib.axes.Axes, optional
             Where to draw; default: a new figure.
+        style : optional
+            Keywords of matplotlib's lines, for the density.
 
         Returns
         -------
@@ -513,13 +509,12 @@ class WeightSpike(Result):
         lower, upper = map(float, self.bulk_edges)
         # Nodes that crowd at the edges, where the density has roots.
         points = lower + (upper - lower) * np.sin(np.linspace(0, np.pi / 2, _POINTS)) ** 2
-        with styled():
-            axes = checked_axes(ax)
-            drawing = Drawing(
-                points, self.density(points), np.zeros(_POINTS, dtype=np.int64), (lower, upper),
-                (float(self.singular_value),) if self.supercritical else (),
-            )  # fmt: skip
-            draw(axes, drawing, samples, _caption(self))
+        drawn = Drawing(
+            points, self.density(points), np.zeros(_POINTS, dtype=np.int64), (lower, upper),
+            (float(self.singular_value),) if self.supercritical else (),
+        )  # fmt: skip
+        with drawing(ax, style) as (axes, pen):
+            draw(axes, drawn, samples, _caption(self), pen)
         return axes
 
 

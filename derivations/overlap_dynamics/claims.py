@@ -12,8 +12,8 @@ import sympy as sp
 from ...symbolic.expressions.activations import activation, z
 from ...symbolic.leaps.staircase import staircase
 from ..claims import Finding, Status, declare_claim, evidence
+from ..first_gradient import spike_mapping as mapping
 from ..identities import equal, identities_hold
-from ..spiked_random_features import mapping
 from ..spiked_random_features.model import SpikedRandomFeatures
 from . import physics
 from .model import OverlapDynamics

@@ -39,7 +39,7 @@ from ...symbolic.leaps.staircase import staircase
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets.target import Target, closed_target as read_target
 from ..derived import derived
-from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
+from ..figures import BLUE, GREEN, GREY, VERMILLION, Pen, drawing
 from ..json_text import SavedModel
 from ..kernels.maps import FixedPoint, StateKernel, StateTexts, crossing
 from ..networks import Network, SimulatedNetworks, simulate
@@ -187,6 +187,7 @@ class Trajectory(Result):
         ax: Any = None,
         networks: SimulatedNetworks | None = None,
         flow: Trajectory | None = None,
+        **style: Any,
     ) -> Any:
         """Draw the overlaps with the teacher over the steps.
 
@@ -198,6 +199,8 @@ class Trajectory(Result):
             Of :meth:`OverlapDynamics.simulate`, drawn as points with standard errors.
         flow : Trajectory, optional
             Drawn as dashed lines on the same axis.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
@@ -208,11 +211,10 @@ class Trajectory(Result):
         MissingDependencyError
             Without matplotlib.
         """
-        with styled():
-            axes = checked_axes(ax)
+        with drawing(ax, style) as (axes, pen):
             for trajectory in (self, flow):
                 if trajectory is not None:
-                    self._draw(axes, trajectory)
+                    self._draw(axes, trajectory, pen)
             if networks is not None:
                 self._draw_networks(axes, networks)
             for line, (name, step) in enumerate(self.predicted.items()):
@@ -229,16 +231,17 @@ class Trajectory(Result):
             axes.legend()
         return axes
 
-    def _draw(self, axes: Any, trajectory: Trajectory) -> None:
+    def _draw(self, axes: Any, trajectory: Trajectory, pen: Pen) -> None:
         style = "-" if trajectory.form == "map" else "--"
         teacher = trajectory.teacher_overlaps
         for j, k in np.ndindex(teacher.shape[1:]):
-            label = f"$M_{{{j + 1}{k + 1}}}$" if trajectory is self else None
-            colour = _COLOURS[k % len(_COLOURS)]
-            axes.plot(
-                trajectory.places, teacher[:, j, k], style, color=colour, label=label,
-                alpha=1 - 0.5 * j / max(self.neurons, 2),
+            look = pen(
+                f"$M_{{{j + 1}{k + 1}}}$", several=teacher[0].size > 1, linestyle=style,
+                color=_COLOURS[k % len(_COLOURS)], alpha=1 - 0.5 * j / max(self.neurons, 2),
             )  # fmt: skip
+            if trajectory is not self:
+                look |= {"linestyle": style, "label": "_"}
+            axes.plot(trajectory.places, teacher[:, j, k], **look)
 
     def _draw_networks(self, axes: Any, networks: SimulatedNetworks) -> None:
         name = "teacher_overlap"

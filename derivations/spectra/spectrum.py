@@ -27,7 +27,7 @@ from ...numeric.spectra.bulk import Bulk
 from ...pages import Block
 from ...result import Number, Result
 from ...runtime.precision import local_context
-from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
+from ..figures import BLUE, GREEN, GREY, VERMILLION, Pen, drawing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -363,7 +363,14 @@ class Spectrum(Result):
 
     # ------------------------------------------------------------------ presentation
 
-    def plot(self, simulation: Any = None, *, width: int | None = None, ax: Any = None) -> Any:
+    def plot(
+        self,
+        simulation: Any = None,
+        *,
+        width: int | None = None,
+        ax: Any = None,
+        **style: Any,
+    ) -> Any:
         """Draw the density, marks at edge and outliers, and histograms of simulated eigenvalues.
 
         Parameters
@@ -375,6 +382,8 @@ class Spectrum(Result):
             default: that of the simulation, or of the model.
         ax : matplotlib.axes.Axes, optional
             Where to draw; default: a new figure.
+        style : optional
+            Keywords of matplotlib's lines, for the density.
 
         Returns
         -------
@@ -387,8 +396,15 @@ class Spectrum(Result):
         MissingDependencyError
             Without matplotlib.
         """
-
-        return plot_spectrum(self, simulation, width=width, ax=ax)
+        samples = []
+        if simulation is not None:
+            samples = [(label, _checked(values)) for label, values in self._simulated(simulation)]
+        if width is None:
+            width = getattr(simulation, "width", None)
+        caption = self._caption(None if width is None else whole_number("width", width))
+        with drawing(ax, style) as (axes, pen):
+            draw(axes, _drawing(self), samples, caption, pen)
+        return axes
 
     def _shown(self, value: Any) -> str:
         return self.text(value, significant=6)
@@ -572,22 +588,6 @@ class Drawing:
     logarithmic: bool = False
 
 
-def plot_spectrum(
-    spectrum: Spectrum, simulation: Any = None, *, width: int | None = None, ax: Any = None
-) -> Any:
-    """Draw a spectrum; see :meth:`.spectra.spectrum.Spectrum.plot`."""
-    samples = []
-    if simulation is not None:
-        samples = [(label, _checked(values)) for label, values in spectrum._simulated(simulation)]
-    if width is None:
-        width = getattr(simulation, "width", None)
-    caption = spectrum._caption(None if width is None else whole_number("width", width))
-    with styled():
-        axes = checked_axes(ax)
-        draw(axes, _drawing(spectrum), samples, caption)
-    return axes
-
-
 def _checked(values: Any) -> Real:
     try:
         found = np.asarray(values, dtype=float).ravel()
@@ -625,7 +625,9 @@ def _drawing(spectrum: Spectrum) -> Drawing:
     )  # fmt: skip
 
 
-def draw(axes: Any, drawing: Drawing, samples: list[tuple[str, Real]], caption: Caption) -> None:
+def draw(
+    axes: Any, drawing: Drawing, samples: list[tuple[str, Real]], caption: Caption, pen: Pen
+) -> None:
     """Draw densities over histograms of samples, each with its label, with marks and legend."""
     low, high = drawing.ends
     outliers, logarithmic = drawing.outliers, drawing.logarithmic
@@ -655,7 +657,8 @@ def draw(axes: Any, drawing: Drawing, samples: list[tuple[str, Real]], caption: 
         curve = drawing.density[part] * (x if logarithmic else 1)
         shown = curve[(x >= low) & (x <= high)]
         tops.append((shown.max(), np.quantile(shown, 0.75)))
-        axes.plot(x, curve, color=BLUE, zorder=3, label=None if number else r"theory, $d\to\infty$")
+        look = pen("" if number else r"theory, $d\to\infty$", color=BLUE, zorder=3)
+        axes.plot(x, curve, **look | ({"label": "_"} if number else {}))
     if drawing.edge is not None:
         axes.axvline(
             drawing.edge, color=BLUE, linestyle=(0, (2, 2)), linewidth=1, zorder=0, label="edge"

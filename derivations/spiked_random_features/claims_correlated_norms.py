@@ -10,7 +10,7 @@ Claim: a giant step stretches the rows of students that are not odd, and the err
 The part :math:`h_2\,w\cdot x` of σ' acts on a row w as the matrix
 :math:`1 + s h_2 A`, :math:`A = \frac{1}{n_0}\sum_\mu\tilde y_\mu x_\mu x_\mu^\top`. In the plane of
 the spike and of the teacher A is not its mean over directions, and overlaps of rows with the
-teacher, which Result 3.2 keeps, change by a factor of order one: see :mod:`.mapping`.
+teacher, which Result 3.2 keeps, change by a factor of order one: see :mod:`.spike_mapping`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from ...symbolic.gaussian.expectation import expect
 from ...symbolic.hermite.coefficients import hermite_polynomial
 from ..certificates.agreement import decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
+from ..first_gradient import spike_mapping as mapping
+from ..first_gradient.spike_mapping import spike_mapping, step_size
 from ..identities import equal, identities_hold, vanishes
-from . import mapping, physics as fe
+from . import physics as fe
 from .claims_limits import certified_point
 from .claims_mapping import NU
-from .mapping import spike_mapping, step_size
 from .model import SpikedRandomFeatures
 from .simulated import network_of
 
@@ -191,7 +192,9 @@ def told_apart(
     passed, texts = True, []
     details: dict[str, Any] = {"published": published, name: complete}
     for dimension, networks in sizes.items():
-        found = model.simulate(dimension, [alpha], ridge, seeds=networks, seed=seed, progress=False)
+        found = model.simulate(
+            dimension, alpha=[alpha], ridge=ridge, seeds=networks, seed=seed, progress=False
+        )
         mean = float(found["test_error_mean"][0])
         error = float(found["test_error_standard_error"][0])
         tolerance = 4 * error + _BIAS / dimension * complete

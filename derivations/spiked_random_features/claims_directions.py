@@ -169,7 +169,12 @@ def networks(
         theory = model.solve(alpha=case.alpha, ridge=case.ridge)
         for dimension, count in sizes:
             found = model.simulate(
-                dimension, [case.alpha], case.ridge, seeds=count, seed=seed, progress=False
+                dimension,
+                alpha=[case.alpha],
+                ridge=case.ridge,
+                seeds=count,
+                seed=seed,
+                progress=False,
             )
             for quantity in ("test_error", "training_error"):
                 comparisons.append(

@@ -323,7 +323,12 @@ def networks(
         biases = {"test_error": case.test_bias, "training_error": case.training_bias}
         for dimension, count in sizes:
             found = model.simulate(
-                dimension, [case.alpha], case.ridge, seeds=count, seed=seed, progress=False
+                dimension,
+                alpha=[case.alpha],
+                ridge=case.ridge,
+                seeds=count,
+                seed=seed,
+                progress=False,
             )
             for quantity, constant in biases.items():
                 limit = getattr(theory, quantity)
@@ -414,7 +419,7 @@ def spiked_feature_comparisons(
     theory = model.solve(alpha=case.alpha, ridge=case.ridge, width=width)
     for dimension, draws in sizes:
         found = model.simulate(
-            dimension, case.alpha, case.ridge, seeds=draws, seed=seed, progress=False
+            dimension, alpha=case.alpha, ridge=case.ridge, seeds=draws, seed=seed, progress=False
         )
         for quantity in MEASURED:
             comparisons.append(

@@ -20,12 +20,20 @@ from ...symbolic.systems.equations import stationarity
 from ..certificates.agreement import agreement
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
+from ..first_gradient.spike_mapping import (
+    alpha0,
+    bulk_spread,
+    letter,
+    mean_letter,
+    noise,
+    spike_mapping,
+    step_size,
+)
 from ..identities import equal, identities_hold, vanishes
 from . import physics as fe
 from .claims_errors import FeatureCase, spiked_feature_comparisons
 from .claims_limits import NARROW, certified_point
 from .claims_mapping import H1, LABELS, MAPPING, NU, SLOPES, T1
-from .mapping import alpha0, bulk_spread, letter, mean_letter, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
 from .published import RESIDUAL_LOSS, energy_forms, written_out
 from .simulated import network_of
@@ -260,7 +268,9 @@ def deviations(dimension: int = 600, networks: int = 72, seed: int = 6) -> Findi
         model = SpikedRandomFeatures(**arguments)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ApproximationWarning)
-            runs = model.simulate(dimension, [3.0], 0.1, seeds=networks, seed=seed, progress=False)
+            runs = model.simulate(
+                dimension, alpha=[3.0], ridge=0.1, seeds=networks, seed=seed, progress=False
+            )
         ratios = []
         for k in range(networks):
             theory = SpikedRandomFeatures.from_parameters(

@@ -21,6 +21,7 @@ from ...symbolic.systems.random_matrix import MarchenkoPasturAverage
 from ..certificates.agreement import agreement, decided, overlap, proof_of
 from ..certificates.certificate import Certificate
 from ..claims import Finding, Status, declare_claim, evidence
+from ..first_gradient.spike_mapping import best_linear_error
 from ..identities import equal, identities_hold, vanishes
 from ..one_gradient_step.model import OneGradientStep
 from ..one_gradient_step.reference import reference_document
@@ -28,7 +29,6 @@ from . import physics as fe
 from .claims_errors import PROVEN, spiked_energy
 from .claims_mapping import H1, SPIKE_DIGITS, T1, network_case
 from .derive import SymbolicModel, symbolic_model
-from .mapping import best_linear_error
 from .model import SpikedRandomFeatures
 from .published import VARIANCE
 

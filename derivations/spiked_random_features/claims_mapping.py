@@ -34,10 +34,10 @@ from ..activation_functions import cached_elementwise
 from ..certificates.agreement import agreement, decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
+from ..first_gradient.spike_mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from ..identities import equal, identities_hold, vanishes
 from . import physics as fe
 from .derive import precise_mapping
-from .mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
 from .published import SPIKE, ReferenceCase, reference_cases
 from .simulated import network_of

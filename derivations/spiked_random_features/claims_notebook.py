@@ -16,12 +16,12 @@ from ...ball_library import require_flint
 from ...symbolic.expressions.activations import activation
 from ..certificates.agreement import agreement
 from ..claims import Finding, Status, declare_claim, evidence
+from ..first_gradient.spike_mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from ..kernels.kernel import Kernel
 from ..kernels.lower import lower
 from .claims_limits import NARROW, certified_point
 from .claims_mapping import realised_spike
 from .derive import saddle_point_system
-from .mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
 from .physics import SpikedFreeEnergy, spiked_free_energy
 from .published import (

@@ -18,6 +18,7 @@ from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...runtime.generated import PreciseKernel
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.lowering.driver import precise_driver
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
 from ...symbolic.lowering.solver import solver_source
@@ -32,11 +33,7 @@ from ...symbolic.systems.saddle_point import (
     stationarity,
 )
 from ..derived import derived
-from ..kernels.code import column_names, deriving, parameter_domains
-from ..teachers import Teacher, leap_index, read_teacher
-from . import physics as symbols
-from .bulk_law import IID
-from .mapping import (
+from ..first_gradient.spike_mapping import (
     SpikeMapping,
     alpha0,
     best_linear_error,
@@ -48,6 +45,10 @@ from .mapping import (
     spike_mapping,
     step_size,
 )
+from ..kernels.code import column_names, deriving, parameter_domains
+from ..teachers import Teacher, leap_index, read_teacher
+from . import physics as symbols
+from .bulk_law import IID
 from .physics import IDENTIFIERS, SpikedFreeEnergy, spiked_free_energy
 from .presentation import symbolic_latex
 
@@ -502,6 +503,7 @@ def precise_kernel(model: SymbolicModel) -> PreciseKernel:
             identifiers=IDENTIFIERS,
             parameters=TABLE_PARAMETERS,
         ),
+        driver_source=precise_driver(),
         solver_source=solver_source(model.program, "mpmath"),
         parameters=tuple(str(p) for p in model.program.parameters),
         table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from ... import __version__
 from ...deprecations import by_name, renamed
-from ...digits import checked_digits
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import is_one_of, positive_array
 from ...numeric.kernel_code import KernelCode
@@ -36,110 +35,40 @@ from ...runtime.generated import defined
 from ...symbolic.expressions.activations import activation
 from ...symbolic.printing.compiled import Formula
 from ..derived import derived
+from ..first_gradient import spike_mapping as m
 from ..kernels.sensitivities import derivative_code
-from ..optima import DEFAULT_BOUNDS, Optimum, optimum
+from ..optima import DEFAULT_BOUNDS, Optimum, Question, optimum
 from ..sensitivities import (
     Directions,
-    HasSensitivities,
     ModelQuestion,
     places,
     searched_domains,
 )
 from ..teachers import read_teacher
-from . import mapping as m
 from .arguments import SPIKE, STEP, STRETCH
 from .derive import STEP_ARGUMENTS, flags_of, scalar_functions, symbolic_model
 from .precise import precise_ridge
-from .solution import model_attributes
+from .questions import Answer, FeatureModel
+from .solution import Solution, model_attributes
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from ...symbolic.systems.saddle_point import SaddlePointSystem
-    from ..curves import HasCurves
     from ..kernels.kernel import Kernel
     from .model import SpikedRandomFeatures
 
 
-class Differentiation(HasSensitivities):
+class Differentiation(FeatureModel[Solution]):
     """Derivatives of a model's errors, and the minima that they lead to."""
 
-    sensitivities = by_name("alpha", "ridge")(HasSensitivities.sensitivities)
+    sensitivities = by_name("alpha", "ridge")(FeatureModel.sensitivities)
 
     def _directions(self, *, exact: bool) -> Directions:
         return directions(cast("SpikedRandomFeatures", self), exact=exact)
 
-    def optimum(
-        self,
-        *,
-        over: str | Sequence[str],
-        of: str = "test_error",
-        bounds: object = None,
-        maximum: bool = False,
-        digits: int | None = None,
-        width: int | None = None,
-        progress: bool = True,
-        **parameters: Any,
-    ) -> Any:
-        """Return the parameters at which an output is smallest, by exact derivatives.
-
-        A scan of the bounds, then descents from all of its minima to where the gradient vanishes;
-        of several local minima the best, the others are listed. A minimum at an end of the bounds
-        is reported as such (``kind``).
-
-        Parameters
-        ----------
-        over : str or sequence of str
-            Parameters that are optimised: ``alpha``, ``ridge``, ``beta``, ``noise_variance``;
-            ``step_size`` and ``alpha0`` of a step, or ``spike_strength``, ``bulk_variance`` and
-            ``alignment`` of a model that is given by its spike.
-        of : str
-            An error or an order parameter: any output of :meth:`kernel`.
-        bounds : mapping from str to (float, float), or a pair for one parameter
-            Positive parameters are searched in their logarithms. Default: 1e-6 to 1e6 for
-            ``ridge``, 0.05 to 20 for ``step_size``; others have none.
-        maximum : bool
-            Look for the largest value instead.
-        digits : int, optional
-            Refine a ridge penalty that minimises the test error to so many digits.
-        width : int, optional
-            Number of neurons p, for the finite-width correction; default: that of the model.
-        progress : bool
-            Show a bar over several optima that take longer than a second.
-        **parameters
-            ``alpha`` and ``ridge`` unless they are optimised; others replace those of the model.
-            Arrays are axes of a grid of optima.
-
-        Returns
-        -------
-        Optimum or xarray.Dataset
-            A dataset where a parameter is an array: parameters and output of the best optimum,
-            estimated errors, the norm of the ``gradient`` in the coordinates of the search,
-            whether the optimum is inside the bounds, and the number of local ``minima``.
-
-        Raises
-        ------
-        ParameterError
-            If a name is unknown, a parameter is missing or both given and optimised, or bounds
-            are no range inside of the parameter's domain.
-        ConvergenceError
-            If `digits` cannot be reached.
-
-        Examples
-        --------
-        >>> from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
-        >>> model = SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
-        >>> best = model.optimum(over="ridge", alpha=1.5)
-        >>> print(f"{best.ridge:.12f} {best.test_error:.12f}, {best.kind}")
-        0.197687294208 0.078106277426, interior minimum
-        """
-
-        asked = {
-            "of": of, "over": over, "bounds": bounds, "maximum": maximum, "progress": progress,
-            "fixed": parameters,
-        }  # fmt: skip
-        digits = None if digits is None else checked_digits(digits)
-        return spiked_optimum(_at_width(self, width), digits, asked)
+    def _optimum(self, digits: int | None, asked: dict[str, Any]) -> Any:
+        return spiked_optimum(cast("SpikedRandomFeatures", self), digits, asked)
 
     @renamed("optimum(over='ridge', alpha=...)")
     def optimal_ridge(
@@ -197,56 +126,11 @@ class Differentiation(HasSensitivities):
         return cast("xr.Dataset", found)
 
 
-def _at_width(model: Differentiation, width: int | None) -> SpikedRandomFeatures:
-    found = cast("SpikedRandomFeatures", model)
-    return found if width is None else found.at_width(width)
-
-
-class DifferencedOptimum(HasSensitivities):
+class DifferencedOptimum(FeatureModel[Answer]):
     """Optima of models whose equations take minutes to differentiate along a search."""
 
-    def optimum(
-        self,
-        *,
-        over: str | Sequence[str],
-        of: str = "test_error",
-        bounds: object = None,
-        maximum: bool = False,
-        progress: bool = True,
-        **parameters: Any,
-    ) -> Any:
-        """Return the parameters at which an output is smallest.
-
-        As :meth:`giantstep.SpikedRandomFeatures.optimum`, by extrapolated differences of values,
-        with estimated errors. Exact gradients, where they are worth it: ``kernel().optimum``.
-
-        Parameters
-        ----------
-        over : str or sequence of str
-            Any parameters that :meth:`curve` can be over, but for the width.
-        of : str
-            Any output of :meth:`curve`.
-        bounds, maximum, progress, **parameters
-            As there.
-
-        Returns
-        -------
-        Optimum or xarray.Dataset
-
-        Raises
-        ------
-        ParameterError
-            If a name is unknown, a parameter is missing or both given and optimised, or bounds
-            are no range inside of the parameter's domain.
-        ConvergenceError
-            If a point of a descent has no solution.
-        """
-
-        asked = {
-            "of": of, "over": over, "bounds": bounds, "maximum": maximum, "progress": progress,
-            "fixed": parameters,
-        }  # fmt: skip
-        return differenced_optimum(self, asked)
+    def _question(self) -> Question:
+        return _ValuesQuestion(self)
 
 
 # ------------------------------------------------------------------ tangents
@@ -471,7 +355,7 @@ _RTOL = 1e-10
 def spiked_optimum(
     model: SpikedRandomFeatures, digits: int | None, asked: Mapping[str, Any]
 ) -> Any:
-    """Answer :meth:`.differentiation.Differentiation.optimum`; `asked` are its arguments."""
+    """Answer :meth:`.SpikedRandomFeatures.optimum`; `asked` are its other arguments."""
     over, of = asked["over"], asked["of"]
     names = [over] if isinstance(over, str) else over
     if model.direct_parameters is not None and isinstance(names, Sequence):
@@ -553,11 +437,6 @@ def _moving(name: str, *, takes_step: bool) -> tuple[str, ...]:
 
 
 # ---------------------------------------------------------------------- without derivatives
-
-
-def differenced_optimum(model: HasCurves, asked: Mapping[str, Any]) -> Any:
-    """Answer :meth:`.differentiation.DifferencedOptimum.optimum`; `asked` are its arguments."""
-    return optimum(_ValuesQuestion(model), **asked)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ...errors import ParameterError
 from ...numeric.arguments import checked_seed, positive_array, positive_number, whole_number
 from ...numeric.extrapolation import Extrapolation, extrapolate
 from ...numeric.seed_store import store_folder
-from ..figures import BLUE, GREY, VERMILLION, new_figure, styled
+from ..figures import BLUE, GREY, VERMILLION, drawing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -134,9 +134,16 @@ class FiniteSizeStudy:
         return cls(dataset)
 
     def plot(
-        self, quantity: str = "test_error", alpha: float | None = None, *, ax: Any = None
+        self,
+        quantity: str = "test_error",
+        alpha: float | None = None,
+        *,
+        ax: Any = None,
+        **style: Any,
     ) -> Any:
         """Draw means against 1/d with their fit, the extrapolated value and theory.
+
+        `style` are keywords of matplotlib's lines, for the simulations.
 
         Returns
         -------
@@ -149,18 +156,19 @@ class FiniteSizeStudy:
         ParameterError
             If there is no such quantity or sample complexity, or `ax` is something else.
         """
-        if ax is not None and not hasattr(ax, "errorbar"):
-            raise ParameterError(f"ax must be axes of matplotlib, got {ax!r}")
         data, found = self._at(quantity, alpha), self.fit(quantity, alpha)
         inverse = 1 / data["dimension"].to_numpy()
         line = np.array([0.0, 1.05 * inverse.max()])
-        bars = {"color": VERMILLION, "capsize": 3, "elinewidth": 1.4}
-        with styled():
-            axes = new_figure().add_subplot() if ax is None else ax
+        with drawing(ax, style) as (axes, pen):
+            bars: dict[str, Any] = {
+                "color": pen.colour or VERMILLION,
+                "capsize": 3,
+                "elinewidth": 1.4,
+            }
             axes.plot(line, found.limit + found.slope * line, color=GREY, linewidth=1.3)
             axes.errorbar(
                 inverse, data[quantity], yerr=data[f"{quantity}_standard_error"], fmt="o",
-                markerfacecolor="white", label=r"simulation ($\pm$ s.e.)", **bars,
+                **pen(r"simulation ($\pm$ s.e.)", markerfacecolor="white", **bars),
             )  # fmt: skip
             axes.errorbar(
                 [0.0], [found.limit], yerr=[found.limit_error], fmt="D", label="extrapolated",
@@ -281,9 +289,9 @@ def finite_size_study(
     folder, runs = store_folder(store), []
     for size, count in zip(sizes, counts, strict=True):
         found = source.simulate(
-            size, alphas, ridge, seeds=count, seed=_entropy(seed, size), workers=workers,
-            progress=progress, store=None if folder is None else folder / f"d{size}",
-            executor=executor, **options,
+            size, alpha=alphas, ridge=ridge, seeds=count, seed=_entropy(seed, size),
+            workers=workers, progress=progress, executor=executor,
+            store=None if folder is None else folder / f"d{size}", **options,
         )  # fmt: skip
         if found.attrs.get("interrupted"):
             raise KeyboardInterrupt

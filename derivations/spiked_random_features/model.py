@@ -6,27 +6,23 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ...deprecations import by_name, renamed
-from ...digits import checked_digits
+from ...deprecations import renamed
 from ...errors import ApproximationWarning, AssumptionError, ParameterError
-from ...numeric.arguments import checked_switch, positive_array, positive_number, whole_number
+from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
-from ..certificates.certificate import certificate_wanted
 from ..curve_figure import plot_curve
 from ..curves import Columns, Names, solve_groups, varied
 from ..json_text import SavedModel
 from ..kernels.arguments import known_names
 from ..late import given_by
-from ..penalties import PaperRidge, readout_penalty
 from ..teachers import refuse_directions, teacher_text
 from .arguments import (
     COMPLETE,
@@ -47,7 +43,6 @@ from .differentiation import Differentiation
 from .learning_rates import per_neuron_step
 from .precise import certified, refine
 from .presentation import model_latex
-from .simulated import network_of, simulate_model
 from .solution import Solution, curve_attributes, curve_names, solution_from
 from .spike import (
     SpikeParameters,
@@ -62,11 +57,11 @@ from .vocabulary.learned_bias import learned_bias
 from .vocabulary.model import VocabularyFeatures
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
-    from ...numeric.networks.network import Network
     from ..certificates.certificate import CertifiedValues
-    from ..expansions.expansion import Expansion
     from ..kernels.kernel import Kernel
     from ..multi_index.optimum import OptimumBeside
     from ..one_gradient_step.model import OneGradientStep
@@ -160,6 +155,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     """
 
     _model: ClassVar[str] = "spiked_random_features"
+    _dimension: ClassVar[int] = 1000
 
     student: str
     teacher: str
@@ -506,64 +502,19 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
             kernel, values, parameters, data=self._bulk.arrays, rtol=rtol, workers=workers
         )
 
-    @by_name("alpha", "ridge")
-    def solve(
-        self,
-        *,
-        alpha: float,
-        ridge: float | PaperRidge,
-        digits: int | None = None,
-        certify: bool = False,
-        progress: bool = True,
-        width: int | None = None,
+    @property
+    def _aspect(self) -> float:
+        return self.beta
+
+    def _solved(
+        self, alpha: float, ridge: Any, digits: int | None, certify: bool, progress: bool
     ) -> Solution:
-        """Return the saddle point at one sample complexity and ridge penalty.
-
-        Parameters
-        ----------
-        alpha : float
-            Sample complexity n/d of the readout.
-        ridge : float
-            Ridge penalty λ > 0, or :func:`giantstep.paper_ridge`.
-        digits : int, optional
-            Refine to so many digits with mpmath. Floats are then read as the decimal numbers that
-            they print as.
-        certify : bool
-            Prove `digits` digits (default: 15) with ball arithmetic: the solution holds a
-            certificate with proven intervals, and its numbers are their midpoints.
-        progress : bool
-            Show a progress bar if the digits take longer than a second.
-        width : int, optional
-            Number of neurons p, for the finite-width correction; default: that of the model.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is outside its range.
-        CertificationError
-            If a proof is wanted and does not succeed.
-        UnsupportedExpressionError
-            If a proof is wanted and an activation is outside of what can be enclosed.
-        MissingDependencyError
-            If a proof is wanted and python-flint is not installed.
-
-        Warns
-        -----
-        ApproximationWarning
-            If a network may deviate visibly from the spiked random features that stand for it;
-            see :attr:`bulk_spread`.
-        """
-        warn_about_quality(self)
-        model = self if width is None else self.at_width(width)
-        alpha = positive_number("alpha", alpha)
-        certify = certificate_wanted(certify)
-        digits = None if digits is None else checked_digits(digits)
-        ridge = readout_penalty(ridge, alpha, self.beta, exact=certify or digits is not None)
-        batch = model.solve_many([alpha], [ridge])
+        warn_about_quality(self, outer=1)
+        batch = self.solve_many([alpha], [ridge])
         if certify:
-            return certified(model, alpha, ridge, digits, batch, progress=progress)
+            return certified(self, alpha, ridge, digits, batch, progress=progress)
         if digits is not None:
-            return refine(model, alpha, ridge, digits, batch, show_progress=progress)
+            return refine(self, alpha, ridge, digits, batch, show_progress=progress)
         return solution_from(
             {name: float(v[0]) for name, v in batch.values.items()},
             alpha=alpha,
@@ -573,18 +524,6 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
             quadrature_error=float(batch.errors["test_error"][0]),
             nodes=int(batch.nodes[0]),
         )
-
-    @renamed("curve(alpha=..., ridge=...)")
-    def learning_curve(
-        self, alpha: object, ridge: float, *, width: int | None = None
-    ) -> xr.Dataset:
-        """Return :meth:`curve` over sample complexities as a dataset, as the last release did."""
-        alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
-        found = self.at_width(self.width if width is None else width).curve(
-            alpha=alphas, ridge=ridge
-        )
-        dataset = found.to_dataset().drop_vars(["ridge", "converged"])
-        return dataset.assign_attrs(ridge=ridge)
 
     # ------------------------------------------------------------------ over parameters
 
@@ -644,6 +583,11 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
 
     # ------------------------------------------------------------------ analyses
 
+    write_curve_report = cast(
+        "Callable[..., Path]",
+        given_by("giantstep.derivations.curve_report", "write_report"),
+    )
+
     bounds = cast(
         "Callable[..., Bounds]",
         given_by(f"{_HERE}.bounds.bounds", "bounds"),
@@ -664,10 +608,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         given_by(f"{_HERE}.bounds.bounds", "asymptotics"),
     )
 
-    expansion = cast(
-        "Callable[..., Expansion]",
-        given_by(f"{_HERE}.expansions.expand", "expansion"),
-    )
+    _expanded = given_by(f"{_HERE}.expansions.expand", "expansion")
 
     realised_functions = cast(
         "Callable[..., xr.Dataset]",
@@ -740,96 +681,6 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
             return 0.0
         found = self._derivation(unspiked=False, aligned=False)
         return relative_bulk_spread(found, self.step_size, self.alpha0, self.noise_variance)
-
-    def network(
-        self, dimension: int = 1000, labels: str | Callable[..., Any] = "regression"
-    ) -> Network:
-        """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
-
-        Parameters
-        ----------
-        dimension : int
-            Input dimension d; α0 d and β d have to be (close to) whole numbers.
-        labels : {"regression", "sign", "probit", "logistic"} or callable
-            How labels are made from the target.
-
-        Returns
-        -------
-        Network
-            With its gradient step; of a model that is given by its parameters, their rows.
-
-        Raises
-        ------
-        ParameterError
-            If the dimension is too small for whole numbers of samples and rows.
-        AssumptionError
-            If the student jumps and a step is to be taken.
-
-        Examples
-        --------
-        >>> import giantstep as gs
-        >>> model = gs.SpikedRandomFeatures("tanh", "sin", step_size=2, alpha0=4)
-        >>> network = model.network(50)
-        >>> network.width, network.step_samples, network.rate
-        (50, 200, 2.0)
-        """
-        return network_of(self, dimension, labels)
-
-    def simulate(
-        self,
-        dimension: int = 1000,
-        alpha: object = (0.5, 1.0, 2.0),
-        ridge: float = 0.1,
-        *,
-        seeds: int = 10,
-        seed: int = 0,
-        workers: int | None = None,
-        progress: bool = True,
-        store: str | os.PathLike[str] | None = None,
-        executor: Executor | None = None,
-        control_variate: bool = False,
-    ) -> xr.Dataset:
-        """Train networks of finite size, or readouts of given features, and measure their errors.
-
-        Parameters
-        ----------
-        dimension : int
-            Input dimension d; α d, α0 d and β d have to be (close to) whole numbers.
-        alpha : float or sequence of float
-            Sample complexities; the training sets of one network are nested.
-        ridge : float
-        seeds : int
-            Number of networks.
-        seed : int
-            Entropy; the result depends on it and not on `workers`.
-        workers : int, optional
-            Threads.
-        progress : bool
-        store : path, optional
-            Folder for finished networks; a run that was interrupted resumes from it.
-        executor : concurrent.futures.Executor, optional
-            Where to run the networks instead of in threads of this process.
-        control_variate : bool
-            Subtract the conditional error that the theory predicts at the projection of each
-            sample on the spike, and add its mean: less scatter, the same expectation.
-
-        Returns
-        -------
-        xarray.Dataset
-            Dimensions ``seed`` and ``alpha``; errors of every network, their mean and standard
-            error, and the realised spike strength, bulk variance and alignment of each network.
-            Also losses, the objective and the order parameters of each readout.
-
-        Raises
-        ------
-        ParameterError
-            If the dimension is too small for whole numbers of samples.
-        """
-        return simulate_model(
-            self, dimension, alpha, ridge,
-            control_variate=checked_switch("control_variate", control_variate), seeds=seeds,
-            seed=seed, workers=workers, progress=progress, store=store, executor=executor,
-        )  # fmt: skip
 
     realised = cast(
         "Callable[..., RealisedNetwork]",
@@ -914,8 +765,8 @@ def quality_text(model: SpikedRandomFeatures) -> str:
     )
 
 
-def warn_about_quality(model: SpikedRandomFeatures) -> None:
-    """Warn where networks deviate visibly from the theory of spiked random features."""
+def warn_about_quality(model: SpikedRandomFeatures, outer: int = 0) -> None:
+    """Warn where networks deviate visibly from the theory; `outer` calls are between."""
     if model.bulk_spread > LARGE_SPREAD:
         # Points at the line that called the method of the model, through a wrapper of it.
-        warnings.warn(quality_text(model), ApproximationWarning, stacklevel=4)
+        warnings.warn(quality_text(model), ApproximationWarning, stacklevel=4 + outer)

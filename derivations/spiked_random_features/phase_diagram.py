@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import ParameterError
 from ...numeric.arguments import positive_number, real_number
-from ..figures import new_figure, plain_text, styled
+from ..figures import drawing, plain_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -149,7 +149,7 @@ def _ascending(name: str, values: object) -> np.ndarray[Any, Any]:
     return found
 
 
-def plot_phase_diagram(data: xr.Dataset) -> Any:
+def plot_phase_diagram(data: xr.Dataset, *, ax: Any = None) -> Any:
     """Draw a phase diagram as a heat map, with the contour where the linear bound is reached.
 
     Returns
@@ -161,15 +161,14 @@ def plot_phase_diagram(data: xr.Dataset) -> Any:
     name = "optimal_ridge" if "optimal_ridge" in data else "test_error"
     y, x = data[name].dims
     values = data[name].to_numpy()
-    with styled():
-        axes = new_figure((6.4, 4.6)).add_subplot()
+    with drawing(ax, size=(6.4, 4.6)) as (axes, _):
         logarithmic = values.min() > 0 and values.max() > 3 * values.min()
         mesh = axes.pcolormesh(
             data[x], data[y], values, cmap="viridis", shading="nearest",
             norm=LogNorm() if logarithmic else None,
         )  # fmt: skip
         label = r"optimal $\lambda$" if name == "optimal_ridge" else "test error"
-        axes.figure.colorbar(mesh, label=label)
+        axes.figure.colorbar(mesh, ax=axes, label=label)
         best = float(data["linear_bound"])
         errors = data["test_error"].to_numpy()
         if errors.min() < best < errors.max() and min(errors.shape) > 1:

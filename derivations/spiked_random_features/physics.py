@@ -357,10 +357,10 @@ def spiked_free_energy(
         Exactly |γ| = 1 (ρ = 0): the labels are a function of κ.
     correlated_norms : bool
         Include that the squared norm of a bulk row b is c + 2 a b·v to leading order, with the
-        norm overlap a of :func:`.mapping.spike_mapping`; Result 3.2 as published has a = 0.
+        norm overlap a of :func:`.spike_mapping.spike_mapping`; Result 3.2 as published has a = 0.
     stretched : bool
         Include that bulk rows are stretched by 1 + T in the plane of v and ζ, with T of
-        :func:`.mapping.spike_mapping`; Result 3.1 as published has T = 0.
+        :func:`.spike_mapping.spike_mapping`; Result 3.1 as published has T = 0.
     finite_width : bool
         Include what the ridge penalty takes for the mean direction at a width p,
         :math:`m^2/(2 p V_2)`. It vanishes for p → ∞, and is the one correction of order 1/p that

@@ -46,6 +46,8 @@ from ...symbolic.printing.compiled import Formula, function_source
 from ...symbolic.systems.sensitivities import derivative_name, with_derivatives_along
 from ..certificates.certificate import LIBRARIES, CertifiedValues
 from ..derived import derived
+from ..first_gradient import spike_mapping as mapping
+from ..first_gradient.spike_mapping import spike_mapping
 from ..kernels import precise
 from ..kernels.certified import certified_solution, enclosed_parameter
 from ..kernels.code import kernel_code
@@ -53,10 +55,8 @@ from ..kernels.kernel import SPARE_DIGITS
 from ..kernels.precise import exact_number
 from ..kernels.sensitivities import LABEL
 from ..teachers import DirectionalTeacher, read_teacher
-from . import mapping
 from .arguments import SPIKE, STRETCH
 from .derive import STEP_ARGUMENTS, flags_of, precise_kernel
-from .mapping import spike_mapping
 from .solution import Solution, solution_from
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from ...errors import AssumptionError
 from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.lowering.tables import closed_or_node
 from ...symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
+from ..first_gradient.spike_mapping import SpikeMapping, spike_mapping
 from ..formulas import equation_latex, equation_mathml, latex, tidy
 from ..readable import readable
 from . import physics as symbols
 from .bulk_law import IID
-from .mapping import SpikeMapping, spike_mapping
 
 if TYPE_CHECKING:
     from ...symbolic.systems.equations import Block

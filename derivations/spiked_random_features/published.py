@@ -24,8 +24,8 @@ import sympy as sp
 from ...symbolic.expressions.activations import Activation
 from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.systems.random_matrix import MarchenkoPasturAverage
+from ..first_gradient.spike_mapping import SpikeMapping
 from . import physics as fe
-from .mapping import SpikeMapping
 from .model import SpikedRandomFeatures
 from .physics import SpikedFreeEnergy
 

@@ -10,9 +10,7 @@ expectation stays what it is, for any e.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -88,7 +86,7 @@ def network_of(
     dimension = whole_number("dimension", dimension)
     width = sample_count("beta", model.beta, dimension)
     drawn = equivalent or model.direct_parameters is not None
-    fields = _letters(model, drawn) if _has_letters(model) else _one_kind(model, drawn)
+    fields = _letters(model, drawn) if has_letters(model) else _one_kind(model, drawn)
     if "student_derivative" in fields:
         fields |= {
             "steps": 1,
@@ -179,12 +177,8 @@ def simulate_model(
     labels: str | Callable[..., Any] = "regression",
     equivalent: bool = False,
     control_variate: bool = False,
-    seeds: int = 10,
     seed: int = 0,
-    workers: int | None = None,
-    progress: bool = True,
-    store: str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
+    **run: Any,
 ) -> xr.Dataset:
     """Fit readouts on networks of a model, or on its rows.
 
@@ -199,8 +193,8 @@ def simulate_model(
         The square loss by default.
     control_variate : bool
         Use :func:`control_variate_of`; without effect on means.
-    seeds, seed, workers, progress, store, executor
-        As for :meth:`.model.SpikedRandomFeatures.simulate`.
+    seed, **run
+        ``seeds``, ``workers`` and so on, as for :meth:`giantstep.SpikedRandomFeatures.simulate`.
 
     Returns
     -------
@@ -218,13 +212,12 @@ def simulate_model(
     if control_variate:
         errors = control_variate_of(model, alphas.tolist(), ridge) or "errors"  # type: ignore[arg-type]
     found = simulate(
-        network, [errors, "overlaps", "spike"], readout=readout, seeds=seeds, seed=seed,
-        workers=workers, progress=progress, store=store, executor=executor,
-    )  # fmt: skip
+        network, [errors, "overlaps", "spike"], readout=readout, seed=seed, **{"seeds": 10, **run}
+    )
     name = "square" if loss is None else loss.name
     attributes = {**_attributes(model, ridge), "labels": _named(labels), "loss": name}
     # Equations for letters are for bulk rows of norm one.
-    kinds = model.classes if _has_letters(model) else ()
+    kinds = model.classes if has_letters(model) else ()
     scale = np.array([kind.bulk_variance**-0.5 for kind in kinds]) if kinds else np.ones(1)
     return network_dataset(
         found, {"alpha": alphas},
@@ -234,7 +227,7 @@ def simulate_model(
     )  # fmt: skip
 
 
-def _has_letters(
+def has_letters(
     model: SpikedRandomFeatures | VocabularyFeatures,
 ) -> TypeIs[VocabularyFeatures]:
     # Models know this module; it asks what they have instead of what they are.
@@ -242,7 +235,7 @@ def _has_letters(
 
 
 def _attributes(model: SpikedRandomFeatures | VocabularyFeatures, ridge: float) -> dict[str, Any]:
-    if _has_letters(model):
+    if has_letters(model):
         return {**letter_attributes(model), "ridge": ridge}
     return model_attributes(model, ridge)
 

@@ -17,13 +17,14 @@ _LOADED = re.compile(
     r"|<link\b[^>]*\brel=\"(?:stylesheet|preload|preconnect|icon)\"[^>]*\bhref=\"(?:https?:)?//[^\"]*\""
     r"|<link\b[^>]*\bhref=\"(?:https?:)?//[^\"]*\"[^>]*\brel=\"(?:stylesheet|preload|preconnect)\""
 )
-_DRAWN = re.compile(r"\bplt\.subplots\(")
+# Figures that a cell makes itself, and plots of results that are not drawn into one of those.
+_DRAWN = re.compile(r"\bplt\.subplots\(|(?<!\bax)(?<!axes)\.plot\((?![^\n]*\bax=)")
 
 
 def missing_figures(source: str, page: str) -> int:
     """Return how many figures the cells of a page make that it does not show."""
     drawn = sum(
-        len(_DRAWN.findall(cell))
+        len(_DRAWN.findall(re.sub(r"#.*", "", cell)))
         for cell in re.findall(r"```\{code-cell\}.*?```", source, re.DOTALL)
     )
     return max(0, drawn - page.count("<img"))

@@ -9,4 +9,3 @@ the best linear predictor, which kernels and plain random features cannot beat.
 from giantstep.derivations.spiked_random_features.paper_figures.numbered import paper_figure
 
 found = paper_figure(2, dimension=100, seeds=3, progress=False)
-figure = found.figure

@@ -8,4 +8,3 @@ The target along the spike and the functions that have the errors of the upper a
 from giantstep.derivations.spiked_random_features.paper_figures.numbered import paper_figure
 
 found = paper_figure(3, dimension=100, seeds=3, progress=False)
-figure = found.figure

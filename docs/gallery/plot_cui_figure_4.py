@@ -8,4 +8,3 @@ Test error of given spiked random features. Dotted: with the cost of a finite wi
 from giantstep.derivations.spiked_random_features.paper_figures.numbered import paper_figure
 
 found = paper_figure(4, dimension=100, seeds=3, progress=False)
-figure = found.figure

@@ -9,4 +9,3 @@ that shrinks like :math:`1/\beta`.
 from giantstep.derivations.spiked_random_features.paper_figures.numbered import paper_figure
 
 found = paper_figure(5, dimension=100, seeds=3, progress=False)
-figure = found.figure

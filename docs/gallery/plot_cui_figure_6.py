@@ -9,4 +9,3 @@ the limit.
 from giantstep.derivations.spiked_random_features.paper_figures.numbered import paper_figure
 
 found = paper_figure(6, dimension=100, seeds=3, progress=False)
-figure = found.figure

@@ -8,4 +8,3 @@ Bulk of the spectrum of the feature covariance with eigenvalues of small network
 from giantstep.derivations.spiked_random_features.paper_figures.numbered import paper_figure
 
 found = paper_figure(8, dimension=100, seeds=3, progress=False)
-figure = found.figure

@@ -12,4 +12,4 @@ import giantstep as gs
 model = gs.OneGradientStep("erf", "erf", alpha=1.5, beta=1.5, step_size=2, noise_variance=0.25)
 series = model.expansion("small_ridge", order=2)
 print(series)
-figure = series.plot("trained", digits=30)[0].figure
+series.plot("trained", digits=30)

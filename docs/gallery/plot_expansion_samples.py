@@ -11,4 +11,4 @@ import giantstep as gs
 model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
 series = model.expansion("large_alpha", order=3, ridge=0.1)
 print(series)
-figure = series.plot()[0].figure
+series.plot()

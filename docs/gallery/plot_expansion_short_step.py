@@ -11,4 +11,4 @@ import giantstep as gs
 model = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, noise_variance=0.25)
 series = model.expansion("small_step", order=6, ridge=0.1)
 print(series)
-figure = series.plot("trained", digits=30)[0].figure
+series.plot("trained", digits=30)

@@ -10,5 +10,4 @@ import giantstep as gs
 
 model = gs.OneGradientStep("tanh", "tanh", alpha=1.5, beta=1.25, step_size=5)
 networks = model.simulate_spectra(200, seeds=3, matrices=("kernel", "linearised"), progress=False)
-axes = model.conjugate_kernel().plot(networks)
-figure = axes.figure
+model.conjugate_kernel().plot(networks)

@@ -10,4 +10,4 @@ predictor, which bounds kernels.
 import giantstep as gs
 from giantstep.derivations.one_gradient_step.large_steps import plot_large_steps
 
-figure = plot_large_steps(gs.large_step_limit("tanh", "sin"))
+plot_large_steps(gs.large_step_limit("tanh", "sin"))

@@ -12,5 +12,4 @@ import giantstep as gs
 
 model = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, noise_variance=0.25)
 curve = model.curve(step_size=np.linspace(0, 6, 81), alpha=np.geomspace(0.25, 8, 81), ridge=0.1)
-axes = curve.plot("improvement")
-figure = axes.figure
+curve.plot("improvement")

@@ -14,5 +14,4 @@ from giantstep.derivations.one_gradient_step.figures import FiniteSizes
 
 model = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
 sizes = FiniteSizes([0.4, 0.8, 2, 4, 8], dimension=120, seeds=6, progress=False)
-axes = model.curve(alpha=np.geomspace(0.25, 8, 300), ridge=0.001).plot(simulation=sizes)
-figure = axes.figure
+model.curve(alpha=np.geomspace(0.25, 8, 300), ridge=0.001).plot(simulation=sizes)

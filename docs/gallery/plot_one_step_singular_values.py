@@ -10,5 +10,4 @@ import giantstep as gs
 
 model = gs.OneGradientStep("tanh", "relu", alpha=4, beta=2, step_size=6, centre=True)
 networks = model.simulate_spectra(300, seeds=3, matrices=("weights",), progress=False)
-axes = model.weight_spike().plot(networks)
-figure = axes.figure
+model.weight_spike().plot(networks)

@@ -13,5 +13,4 @@ from giantstep.derivations.one_gradient_step.figures import FiniteSizes
 
 model = gs.OneGradientStep("tanh", "erf", alpha=2, step_size=6, noise_variance=0.1)
 sizes = FiniteSizes([0.4, 0.8, 1.5, 4, 8], dimension=120, seeds=6, progress=False)
-axes = model.curve(beta=np.geomspace(0.2, 10, 300), ridge=0.01).plot(simulation=sizes)
-figure = axes.figure
+model.curve(beta=np.geomspace(0.2, 10, 300), ridge=0.01).plot(simulation=sizes)

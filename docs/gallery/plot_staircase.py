@@ -20,4 +20,4 @@ networks = gs.simulate_giant_steps(
     seeds=3,
     progress=False,
 )
-figure = networks.plot()
+networks.plot()

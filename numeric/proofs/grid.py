@@ -377,7 +377,7 @@ class Grid:
             errors = tuple((bound * constant).upper() for bound in bounds)
         samples = []
         with flint.ctx.workprec(self._bits):
-            for node, weight in legendre_rule(order, self._bits):
+            for node, weight in legendre_rule(order, self._bits).pairs():
                 u = centre + half * node
                 x = flint.acb(u)
                 values = [function(x, False) for function in branches]

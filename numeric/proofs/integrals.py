@@ -194,7 +194,7 @@ class Panel:
         """Return weight × density and the tables at each node of a rule."""
         if order not in self._nodes:
             rows = []
-            for node, weight in legendre_rule(order, self.source.bits):
+            for node, weight in legendre_rule(order, self.source.bits).pairs():
                 x = self.position + self.half * node
                 rows.append((self.half * weight * _density(x), self._tables_at(x)))
             self._nodes[order] = rows

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from ...ball_library import require_flint
 from ...errors import CertificationError
 from ...gaussian_tails import mass_beyond
+from ...runtime.rules import Rule
 
 # Balls are objects of python-flint, which is optional and imported when first needed.
 Ball = Any
@@ -55,11 +56,12 @@ _flint = functools.cache(require_flint)
 
 
 @functools.lru_cache(maxsize=256)
-def legendre_rule(order: int, bits: int) -> tuple[tuple[Ball, Ball], ...]:
-    """Return nodes and weights on [−1, 1] as balls of about `bits` bits."""
+def legendre_rule(order: int, bits: int) -> Rule:
+    """Return the rule on [−1, 1] in balls of about `bits` bits, without density."""
     flint = _flint()
     with flint.ctx.workprec(bits + 10):
-        return tuple(flint.arb.legendre_p_root(order, k, weight=True) for k in range(order))
+        pairs = [flint.arb.legendre_p_root(order, k, weight=True) for k in range(order)]
+    return Rule([x for x, _ in pairs], [w for _, w in pairs], order)
 
 
 def error_constant(radius: float, order: int) -> Ball:

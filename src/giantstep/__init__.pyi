@@ -75,6 +75,7 @@ if typing.TYPE_CHECKING:
     from .derivations.one_gradient_step.model import OneGradientStep as OneGradientStep
     from .derivations.overlap_dynamics.model import OverlapDynamics as OverlapDynamics
     from .derivations.penalties import paper_ridge as paper_ridge
+    from .derivations.saved_data import plot as plot
     from .derivations.spectra.spectrum import Spectrum as Spectrum
     from .derivations.spiked_random_features.bounds.letter_bounds import (
         learned_bias_bound as learned_bias_bound,

@@ -8,11 +8,14 @@ help and errors are immediate.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import difflib
+import io
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from . import (
     __version__,
@@ -33,6 +36,7 @@ from . import (
 from .cli_files import run_python
 from .cli_options import Formatter, add_command
 from .errors import GiantstepError
+from .json_document import json_text
 
 # Names of arguments in the library, which its messages use, and here.
 FLAGS = {
@@ -85,21 +89,45 @@ examples:
   giantstep one-step risk --student erf --teacher erf --over alpha --out risk.png
   giantstep hermite "erf(z)" --order 9 --closed-form
   giantstep expect "erf(u)*erf(v)" --joint rho
-  giantstep gradient relu "x1*x2 + He(3, x1)"
+  giantstep gradient "x1*x2 + He(3, x1)" --student relu
   giantstep complexity "x1*x2 + x1**2"
   giantstep verify
   giantstep conjecture "x**4 + 1 >= 2*x**2" --over x=real
+
+With pip install "giantstep[completion]", eval "$(register-python-argcomplete giantstep)" completes
+commands and flags in bash and zsh.
 
 Activations are names (tanh, erf, sin, relu, softplus, ...) or expressions in z such as
 "tanh(2*z) + z/4" or "He(3, z)/6", with probabilists' Hermite polynomials.
 """
 
 
+_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)$")
+_UNKNOWN = re.compile(r"unrecognized arguments: .*?(?P<given>--[\w-]+)")
+
+
 class Parser(argparse.ArgumentParser):
-    """Reports an error in one line."""
+    """Reports an error in one line, with what was probably meant."""
+
+    # The command whose arguments were read last: it knows the flags that there are.
+    _latest: ClassVar[argparse.ArgumentParser]
+
+    def parse_known_args(self, *given: Any, **options: Any) -> Any:
+        """Read arguments, as argparse does."""
+        Parser._latest = self
+        return super().parse_known_args(*given, **options)
 
     def error(self, message: str) -> NoReturn:
-        report(f"{message}; see {self.prog} --help")
+        if match := _CHOICE.search(message):
+            known = re.findall(r"[\w-]+", match["known"])
+        elif match := _UNKNOWN.search(message):
+            known = re.findall(r"--[\w-]+", Parser._latest.format_usage())
+        else:
+            report(f"{message}; see {self.prog} --help")
+            raise SystemExit(2)
+        close = difflib.get_close_matches(match["given"], known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        report(f"{message}{hint}; see {self.prog} --help")
         raise SystemExit(2)
 
 
@@ -147,7 +175,7 @@ def build_parser() -> argparse.ArgumentParser:
         ),
         (
             "claims", "list the published results that are held as claims",
-            "", cli_claims.add_claims,
+            cli_claims.EPILOG, cli_claims.add_claims,
         ),
         (
             "verify", "recompute the evidence of claims; exit code 1 if one fails",
@@ -230,9 +258,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = argparse.Namespace()
     try:
         _run_extensions()
-        arguments = build_parser().parse_args(_with_negative_values(argv))
-        command: Callable[[argparse.Namespace], int] = arguments.run
-        code = command(arguments)
+        parser = build_parser()
+        if "_ARGCOMPLETE" in os.environ:
+            # Set by the shell that asks what could follow; ends the process.
+            import argcomplete
+
+            argcomplete.autocomplete(parser)
+        arguments = parser.parse_args(_with_negative_values(argv))
+        code = _run(arguments)
         sys.stdout.flush()
         return code
     except SystemExit as end:
@@ -253,6 +286,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         reason = str(error) or "the run needs more than there is"
         report(f"not enough memory: {reason}; use a smaller --dimension, --alpha or --alpha0")
         return 2
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Run a command; with --json its document is all that stands on the standard output."""
+    command: Callable[[argparse.Namespace], int] = arguments.run
+    if not getattr(arguments, "json", False):
+        return command(arguments)
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = command(arguments)
+    print(json_text(arguments.document))
+    return code
 
 
 def _run_extensions() -> None:

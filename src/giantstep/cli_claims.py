@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .atomic_files import write_atomically
-from .cli_files import run_python
+from .cli_files import add_output, checked_out, deliver, run_python
 from .cli_options import whole
 from .errors import ParameterError
 from .pages import aligned
@@ -20,6 +18,17 @@ if TYPE_CHECKING:
 VERIFY_OPTIONS = ("targets", "dimension", "steps", "networks", "seed", "store")
 """Flags of ``verify`` that are options of claims."""
 
+
+EPILOG = """\
+Without a NAME an index of all claims: by paper, and there by the number of the result. As a figure
+(--out claims.png) a table of how many checks of each kind every claim has.
+
+examples:
+  giantstep claims
+  giantstep claims cui-3.1
+  giantstep claims --certified --out proofs.html
+  giantstep claims my_claims.py
+"""
 
 VERIFY_EPILOG = """\
 A FILE.py of your own is run first, and the claims that it declares, or has evidence for, are
@@ -51,8 +60,13 @@ def add_claims(parser: argparse.ArgumentParser) -> None:
         "--certified", action="store_true", help="those that have a proof by intervals"
     )
     parser.add_argument(
-        "files", nargs="*", metavar="FILE.py", help="those of your own files [those of the package]"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="claims to be shown in full, or FILE.py with claims of your own [an index of all]",
     )
+    parser.add_argument("--full", action="store_true", help="all claims in full")
+    add_output(parser, data=False)
     parser.set_defaults(run=list_claims)
 
 
@@ -82,25 +96,36 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--store", metavar="FOLDER", help="where finished targets are kept, to resume"
     )
-    group = parser.add_argument_group("output")
-    group.add_argument("--out", metavar="FILE", help="write all evidence as JSON, too")
+    add_output(parser.add_argument_group("output"), data=False)
     parser.set_defaults(run=verify_claims)
 
 
 def list_claims(arguments: argparse.Namespace) -> int:
-    """Print all claims, or those that have a proof by intervals."""
-    from .derivations.claims import claims
+    """Print an index of the claims, or some of them in full."""
+    from .derivations.claims import Claims, claims, named
 
-    known = _of_files(arguments.files) if arguments.files else claims()
-    chosen = [claim for claim in known if claim.proofs or not arguments.certified]
-    print("\n\n".join(map(str, chosen)))
+    out = checked_out(arguments, "claims", data=False)
+    files = [name for name in arguments.names if name.endswith(".py")]
+    known = [*_of_files(files), *named([name for name in arguments.names if name not in files])]
+    chosen = Claims(
+        claim
+        for claim in (known if arguments.names else claims())
+        if claim.proofs or not arguments.certified
+    )
+    full = bool(arguments.names) or arguments.full
+    deliver(
+        arguments, out, *(chosen if full else [chosen]), title="Claims",
+        text=str(chosen) if full else chosen.by_paper(),
+        document=[claim.to_dict() for claim in chosen], draw=lambda: chosen.plot(),
+    )  # fmt: skip
     return 0
 
 
 def verify_claims(arguments: argparse.Namespace) -> int:
     """Recompute the evidence of claims; 1 if one fails, 2 if wanted proofs are not made."""
-    from .derivations.claims import to_json, verify
+    from .derivations.claims import verify
 
+    out = checked_out(arguments, "evidence", data=False)
     given = {name: getattr(arguments, name) for name in VERIFY_OPTIONS}
     options = {name: value for name, value in given.items() if value is not None}
     if arguments.certified:
@@ -109,8 +134,10 @@ def verify_claims(arguments: argparse.Namespace) -> int:
     own = [claim.identifier for claim in _of_files(files)]
     names = [name for name in arguments.names if name not in files] or own
     verdicts = verify(names or None, slow=arguments.slow, **options)
-    if arguments.out is not None:
-        write_atomically(Path(arguments.out).expanduser(), f"{to_json(verdicts)}\n")
+    deliver(
+        arguments, out, *verdicts, text="", title="Evidence of claims",
+        document=[verdict.to_dict() for verdict in verdicts], draw=lambda: verdicts.plot(),
+    )  # fmt: skip
     for verdict in verdicts:
         print(f"{verdict}\n")
     if arguments.certified:

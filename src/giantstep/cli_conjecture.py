@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import json
 from typing import TYPE_CHECKING, Any
 
-from .atomic_files import write_atomically
+from .cli_files import add_output, checked_out, deliver
 from .cli_options import whole
 from .errors import ParameterError
 
@@ -108,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tries", type=whole("--tries", 0, 500), metavar="N", help="points")
     group.add_argument("--seed", type=whole("--seed", 0, 0), default=0, metavar="N", help="[0]")
     group.add_argument("--store", metavar="FOLDER", help="finished blocks, to resume")
-    group.add_argument("--out", metavar="FILE", help="write the verdict as JSON, too")
+    add_output(group, figure=False, data=False)
     group.add_argument("--latex", action="store_true", help="print LaTeX, too")
 
 
@@ -118,6 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from .derivations.conjectures.conjecture import Verdict, conjecture
 
+    out = checked_out(arguments, "verdict", figure=False, data=False)
     over: dict[str, Any] = dict(_pair("--over", text, "x=0:2") for text in arguments.over)
     given = {
         name: getattr(arguments, name)
@@ -137,11 +138,11 @@ def run(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     if result.proved and not result.check():
         raise ParameterError("the certificate of the proof does not hold; please report this")
-    if arguments.out is not None:
-        write_atomically(Path(arguments.out).expanduser(), f"{result.to_json()}\n")
-    print(result)
-    if arguments.latex:
-        print(f"\n{result.latex()}")
+    text = f"{result}\n\n{result.latex()}" if arguments.latex else str(result)
+    deliver(
+        arguments, out, result, text=text, title=arguments.statement,
+        document=json.loads(result.to_json()),
+    )  # fmt: skip
     return {Verdict.REFUTED: 1, Verdict.UNDECIDED: 3}.get(result.verdict, 0)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import importlib.util
 import json
 import math
 import shlex
@@ -17,15 +16,22 @@ import sys
 import textwrap
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _LOADED
-from .atomic_files import write_atomically
-from .cli_files import check_folder, checked_file, save_data, unusable
+from .cli_files import (
+    PAGES,
+    add_output,
+    check_folder,
+    checked_out,
+    deliver,
+    save_data,
+    unusable,
+)
 from .cli_options import add_model, digits, positive, sample_complexities, whole
-from .errors import ApproximationWarning, MissingDependencyError, ParameterError
+from .errors import ApproximationWarning, ParameterError
 from .pages import aligned
 
 if TYPE_CHECKING:
@@ -51,9 +57,10 @@ conventions:
 
 files:
   --out curve.html writes curve.html (report), curve.png and curve.pdf (figure), curve.nc (theory)
-  and, with --simulate, curve-simulation.nc (every network). Finished networks are kept at once
-  in the folder .giantstep-simulations next to it (--store chooses another one): the same command
-  resumes after an interruption, and more --seeds extend a run.
+  and, with --simulate, curve-simulation.nc (every network); --out curve.pdf and others that file
+  alone, a figure with its data. --json and --table-only write none. Finished networks are kept at
+  once in the folder .giantstep-simulations next to it (--store chooses another one): the same
+  command resumes after an interruption, and more --seeds extend a run.
 
 examples:
   giantstep curve --student tanh --teacher sin --simulate
@@ -68,7 +75,7 @@ SOLVE_EPILOG = """\
              with --digits N as narrow as N digits [15]. It is about the equations of the theory,
              their integrals included; that they describe networks rests on the replica method.
              Where there is no proof there is no interval: the command says why, exit code 2.
---out FILE   with --certify: the intervals, exactly, and what they rest on, as .json.
+--out FILE   the solution; with --certify .json has the intervals, exactly, and what they rest on.
 
 examples:
   giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1
@@ -121,9 +128,7 @@ def add_curve(parser: argparse.ArgumentParser) -> None:
         help="where finished networks are kept [.giantstep-simulations next to --out]",
     )
     group = parser.add_argument_group("output")
-    group.add_argument(
-        "--out", default="curve.html", metavar="FILE", help="the report, .html [curve.html]"
-    )
+    add_output(group, default=_REPORT)
     group.add_argument("--table-only", action="store_true", help="print the table, write no files")
     group.add_argument("--latex", action="store_true", help="print the equations in LaTeX, too")
     parser.set_defaults(run=curve)
@@ -145,15 +150,14 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--certify", action="store_true", help="prove intervals of training and test error"
     )
-    parser.add_argument(
-        "--out", metavar="FILE", help="write the proven intervals, .json; with --certify"
-    )
+    add_output(parser)
     parser.set_defaults(run=solve)
 
 
 _DEFAULT_ALPHA = tuple(round(0.2 * k, 1) for k in range(1, 16))
 _DEFAULT_STEP = 3.0
 _STORE_NAME = ".giantstep-simulations"
+_REPORT = "curve.html"
 _CURVE_POINTS = 200
 _WIDTH = 100
 _LONGEST_FORMULA = 110
@@ -163,7 +167,9 @@ def curve(arguments: argparse.Namespace) -> int:
     """Print theory and simulation; write figure, report and data."""
     alphas = list(arguments.alpha or _DEFAULT_ALPHA)
     settle_step(arguments)
-    out = None if arguments.table_only else _checked_out(arguments.out)
+    if arguments.table_only or (arguments.json and arguments.out == _REPORT):
+        arguments.out = None
+    out = checked_out(arguments, "curve")
     if arguments.simulate:
         _check_samples(arguments, alphas)
     model = model_from(arguments)
@@ -178,8 +184,7 @@ def curve(arguments: argparse.Namespace) -> int:
 
         print(f"\n{equations_latex(model)}", flush=True)
     simulation = _simulate(model, alphas, arguments, store) if arguments.simulate else None
-    if out is not None:
-        _write(model, alphas, arguments, simulation, out, optimal)
+    _deliver(model, alphas, arguments, simulation, out, optimal)
     if simulation is not None and simulation.attrs["interrupted"]:
         finished = simulation.sizes["seed"]
         raise KeyboardInterrupt(
@@ -191,22 +196,25 @@ def curve(arguments: argparse.Namespace) -> int:
 
 def solve(arguments: argparse.Namespace) -> int:
     """Print one saddle point with all order parameters; with a proof, if that is wanted."""
-    out = checked_file(arguments.out, "--out", (".json",), "proof")
-    if out is not None and not arguments.certify:
-        raise ParameterError("--out is for the intervals of --certify; add that, too")
+    out = checked_out(arguments, "solution")
     model = model_from(arguments)
     given = {"certify": True} if arguments.certify else {}
     if arguments.digits is not None:
         given["digits"] = arguments.digits
     with stated():
         solution = model.solve(alpha=arguments.alpha, ridge=arguments.ridge, **given)
-    print(describe_model(model, arguments.ridge))
-    print(f"\nα = {arguments.alpha:g}, λ = {arguments.ridge:g}\n{solution}")
+    head = describe_model(model, arguments.ridge)
+    text = f"{head}\n\nα = {arguments.alpha:g}, λ = {arguments.ridge:g}\n{solution}"
+    results: list[Any] = [solution]
     if arguments.certify:
-        print(f"\n{solution.certificate}")
-    if out is not None and solution.certificate is not None:
-        write_atomically(out, f"{solution.certificate.to_json()}\n")
-        print(f"\nWrote {out}")
+        # What is proven comes first in documents, and alone.
+        results = [solution.certificate, solution]
+        text += f"\n\n{solution.certificate}"
+    document = json.loads(results[0].to_json()) if arguments.json or out else None
+    deliver(
+        arguments, out, *results, text=text, title=head.splitlines()[0],
+        document=document, data=lambda: solution.to_dataset(), draw=lambda: solution.plot(),
+    )  # fmt: skip
     return 0
 
 
@@ -319,24 +327,6 @@ def seconds_since_start() -> float:
 
 
 # ---------------------------------------------------------------------- checks before work
-
-
-def _checked_out(text: str) -> Path:
-    out = Path(text).expanduser()
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(
-            f"--out must name an .html file, got {text!r}; figure and data are written next to it"
-        )
-    check_folder(out.parent, "--out")
-    if out.is_dir():
-        raise ParameterError(f"--out {text!r} is a folder; use --out {text}/curve.html")
-    for package in ("matplotlib", "jinja2"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingDependencyError(
-                f"figure and report need {package}, which is not installed; use --table-only, or "
-                'pip install "giantstep[plot]"'
-            )
-    return out
 
 
 def store_folder(arguments: argparse.Namespace, out: Path | None) -> Path | None:
@@ -456,8 +446,8 @@ def _simulate(
     try:
         simulation = model.simulate(
             d,
-            alphas,
-            arguments.ridge,
+            alpha=alphas,
+            ridge=arguments.ridge,
             seeds=arguments.seeds,
             seed=arguments.seed,
             workers=arguments.workers,
@@ -553,40 +543,64 @@ def resume_text(store: Path | None) -> str:
 # ---------------------------------------------------------------------- files
 
 
-def _write(
+def _deliver(
     model: SpikedRandomFeatures,
     alphas: list[float],
     arguments: argparse.Namespace,
     simulation: xr.Dataset | None,
-    out: Path,
+    out: Path | None,
     optimal: Mapping[str, Any],
 ) -> None:
+    if out is None and not arguments.json:
+        return
     from .derivations.curve_figure import draw_lines_beside, plot_curve
-    from .derivations.figures import save_figure
-    from .derivations.report import write_report
     from .derivations.spiked_random_features.solution import with_complete
 
     with stated():
-        theory = model.curve(alpha=_dense(alphas), ridge=arguments.ridge).to_dataset()
+        curve = model.curve(alpha=_dense(alphas), ridge=arguments.ridge)
+    theory = curve.to_dataset()
     if simulation is not None:
         theory = with_complete(model, theory)
-    axes = plot_curve(theory, simulation=simulation)
-    if optimal:
-        from .derivations.multi_index.optimum import LINES
 
-        draw_lines_beside(axes, alphas, {LINES[name]: y for name, y in optimal.items()})
-    figure = axes.figure
-    written = [save_figure(figure, out.with_suffix(suffix)) for suffix in (".png", ".pdf")]
+    def drawn() -> Any:
+        axes = plot_curve(theory, simulation=simulation)
+        if optimal:
+            from .derivations.multi_index.optimum import LINES
+
+            draw_lines_beside(axes, alphas, {LINES[name]: y for name, y in optimal.items()})
+        return axes
+
+    if out is not None and out.suffix.lower() in PAGES:
+        _write_report(model, theory, simulation, alphas, out, drawn)
+        out = None
+    document = curve.to_dict()
+    if simulation is not None:
+        document["simulation"] = simulation.to_dict()
+    deliver(arguments, out, curve, text="", document=document, data=theory, draw=drawn)
+
+
+def _write_report(
+    model: SpikedRandomFeatures,
+    theory: xr.Dataset,
+    simulation: xr.Dataset | None,
+    alphas: list[float],
+    out: Path,
+    drawn: Callable[[], Any],
+) -> None:
+    """Write report, figure and data next to each other."""
+    from .derivations.figures import save_figure
+
+    axes = drawn()
+    written = [save_figure(axes, out.with_suffix(suffix)) for suffix in (".png", ".pdf")]
     written.append(save_data(theory, out.with_suffix(".nc")))
     if simulation is not None:
         written.append(save_data(simulation, out.with_name(f"{out.stem}-simulation.nc")))
-    report = write_report(
+    report = model.write_curve_report(
         out,
-        model,
         theory,
         simulation,
         rows=alphas,
-        figure=figure,
+        figure=axes.figure,
         command=shlex.join(["giantstep", *sys.argv[1:]]),
         seconds=seconds_since_start(),
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .cli_files import DATA, PAGES, PICTURES, checked_file, write
+from .cli_files import add_output, checked_out, deliver
 from .cli_options import nonnegative, positive, positive_or_infinite, real, whole
 from .errors import ParameterError
 from .pages import aligned
@@ -108,11 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=whole("--seed", 0, 1), metavar="N", help="fixes their numbers [0]"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--out", metavar="FILE", help="write a figure .png, .pdf, .svg, a page .html, or data .nc, "
-        ".json, .csv",
-    )  # fmt: skip
+    add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -123,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
         for name in ("seeds", "seed"):
             if getattr(arguments, name) is not None:
                 raise ParameterError(f"--{name} belongs to --simulate; add it")
-    out = checked_file(arguments.out, "--out", (*PICTURES, *PAGES, *DATA), "overlaps")
+    out = checked_out(arguments, "overlaps")
     model = _model(arguments)
     dimension = arguments.dimension or 500
     found = model.trajectory(steps=arguments.steps)
@@ -150,12 +145,11 @@ def run(arguments: argparse.Namespace) -> int:
         }
         document["networks"] = means
         text += f"\n\n{_compared(found, networks)}\n{networks.rests_on}"
-    print(json.dumps(document, allow_nan=False, default=str) if arguments.json else text)
-    if out is not None:
-        write(
-            out, found.to_dataset(), text=text, title=str(model), document=document,
-            draw=lambda: found.plot(networks=networks, flow=parts.get("flow")).figure,
-        )  # fmt: skip
+    deliver(
+        arguments, out, *parts.values(), text=text, title=str(model), document=document,
+        data=found.to_dataset(),
+        draw=lambda: found.plot(networks=networks, flow=parts.get("flow")),
+    )  # fmt: skip
     return 0
 
 

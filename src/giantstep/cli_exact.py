@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from .cli_files import add_output, checked_out, deliver
 from .cli_options import digits, whole
 from .digits import MOST_DIGITS, held_digits
 from .errors import AssumptionError, ParameterError, UndecidedError
@@ -50,13 +51,13 @@ The population gradient of a neuron s(w.x) on a target f is
   G(w) = E[f(x) s'(w.x) x] = sum_k mu_(k+1)/k! C_(k+1)[w^k, .] + w sum_k mu_(k+2)/k! C_k[w^k]
 with mu_k the Hermite coefficients of the student and C_k = E[grad^k f] (Damian, Lee and
 Soltanolkotabi, arXiv 2206.15144). Each term is printed with its order in the dimension d for w
-uniform on the unit sphere. STUDENT mu keeps the coefficients mu[k] symbolic.
+uniform on the unit sphere. --student mu keeps the coefficients mu[k] symbolic.
 
 examples:
-  giantstep gradient relu "x1*x2 + He(3, x1)"
-  giantstep gradient relu "1 + x1 + x1*x2" --remove 0,1
-  giantstep gradient erf "tanh(x1) + x2*relu(x1)" --order 3
-  giantstep gradient mu "x1 + x1*x2" --latex
+  giantstep gradient "x1*x2 + He(3, x1)"
+  giantstep gradient "1 + x1 + x1*x2" --remove 0,1
+  giantstep gradient "tanh(x1) + x2*relu(x1)" --student erf --order 3
+  giantstep gradient "x1 + x1*x2" --student mu --latex
 """
 
 COMPLEXITY_EPILOG = """\
@@ -82,7 +83,8 @@ def add_hermite(parser: argparse.ArgumentParser) -> None:
         "--certified", action="store_true", help="proven intervals, by ball arithmetic"
     )
     _add_parameters(parser)
-    _add_output(parser)
+    _add_digits(parser)
+    add_output(parser, data=False)
 
 
 def add_expect(parser: argparse.ArgumentParser) -> None:
@@ -95,14 +97,20 @@ def add_expect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variances", metavar="A,B", help="variances of u and v [1,1]")
     parser.add_argument("--means", metavar="A,B", help="means of u and v [0,0]")
     _add_parameters(parser)
-    _add_output(parser)
+    _add_digits(parser)
+    add_output(parser, figure=False, data=False)
 
 
 def add_gradient(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep gradient``."""
     parser.set_defaults(run=gradient)
-    parser.add_argument("student", metavar="STUDENT", help="activation, expression in z, or mu")
-    parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
+    parser.add_argument(
+        "target",
+        nargs="+",
+        metavar="TARGET",
+        help="expression in x1, x2, ...; STUDENT TARGET, as the last release had it, is taken, too",
+    )
+    parser.add_argument("--student", metavar="F", help="activation, expression in z, or mu [relu]")
     parser.add_argument(
         "--order",
         type=whole("--order", 0, 4),
@@ -119,6 +127,7 @@ def add_gradient(parser: argparse.ArgumentParser) -> None:
         help="Hermite degrees taken out of the labels; 0,1 is the preprocessing of Damian et al.",
     )
     parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
+    add_output(parser, figure=False, data=False)
 
 
 def add_complexity(parser: argparse.ArgumentParser) -> None:
@@ -127,6 +136,7 @@ def add_complexity(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
     parser.add_argument("--student", default="relu", metavar="F", help="activation [relu]")
     parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
+    add_output(parser, data=False)
 
 
 def _add_parameters(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +149,7 @@ def _add_parameters(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_output(parser: argparse.ArgumentParser) -> None:
+def _add_digits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--digits", type=digits(20), default=20, metavar="N", help="[20]")
     parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
 
@@ -155,6 +165,10 @@ def hermite(arguments: argparse.Namespace) -> int:
     from .symbolic.hermite.coefficients import hermite_coefficients
 
     parameters = _parameters(arguments, reserved="z")
+    out = checked_out(
+        arguments, "coefficients", figure=not parameters, data=False,
+        why="a function with parameters has no figure; write numbers in EXPR",
+    )  # fmt: skip
     if parameters:
         expr = _expression(arguments.expression, {**parameters, "z": z}, "EXPR")
         result = hermite_coefficients(expr, arguments.order, variable=z)
@@ -171,17 +185,33 @@ def hermite(arguments: argparse.Namespace) -> int:
         [str(k), *([digits[k]] if digits else []), values[k], str(result.basis[k].value)]
         for k in range(len(values))
     ]
-    print(f"{result.name}: parity {result.parity.value}")
+    lines = [f"{result.name}: parity {result.parity.value}"]
     if exponent is not None:
-        print(f"information exponent {exponent}")
-    print("μ_k = E[f(z) He_k(z)], z ∼ N(0, 1), probabilists' He_k; f = Σ μ_k/k! He_k\n")
-    print(aligned(["k", *(["digits"] if digits else []), "μ_k", "rests on"], rows))
+        lines.append(f"information exponent {exponent}")
+    lines += [
+        "μ_k = E[f(z) He_k(z)], z ∼ N(0, 1), probabilists' He_k; f = Σ μ_k/k! He_k\n",
+        aligned(["k", *(["digits"] if digits else []), "μ_k", "rests on"], rows),
+    ]
     if closed_form is not None:
-        print(f"\n{closed_form}")
+        lines.append(f"\n{closed_form}")
         if result.decay is not None:
-            print(f"{result.decay}")
+            lines.append(f"{result.decay}")
     if arguments.latex:
-        print(f"\n{result.latex()}")
+        lines.append(f"\n{result.latex()}")
+    document = {
+        "function": result.name,
+        "parity": result.parity.value,
+        "information_exponent": exponent,
+        "coefficients": [
+            {"order": k, "value": value, "digits": digits[k] if digits else None, "rests_on": basis}
+            for k, (value, basis) in enumerate(
+                zip(values, (basis.value for basis in result.basis), strict=True)
+            )
+        ],
+        "closed_form": None if closed_form is None else str(closed_form),
+    }
+    title = f"Hermite coefficients of {result.name}"
+    deliver(arguments, out, result, text="\n".join(lines), title=title, document=document)
     return 0
 
 
@@ -222,6 +252,7 @@ def expect(arguments: argparse.Namespace) -> int:
     from .symbolic.expressions.expression_text import expression_text
     from .symbolic.gaussian.expectation import expect as expectation
 
+    out = checked_out(arguments, "expectation", figure=False, data=False)
     parameters = _parameters(arguments, reserved="z" if arguments.joint is None else "uv")
     if arguments.joint is None:
         if arguments.variances or arguments.means:
@@ -237,18 +268,22 @@ def expect(arguments: argparse.Namespace) -> int:
     digits = None
     if is_open_number:
         digits = _held(value.evalf(arguments.digits + _SPARE_DIGITS), arguments.digits)
-    print(f"E[{arguments.expression.strip()}], {law}")
-    print(f"= {expression_text(value) if closed else value}")
-    if digits is not None:
-        print(f"= {digits}")
+    written = expression_text(value) if closed else str(value)
     if closed:
-        print("exact: closed form by rules, valid for all admitted values of the parameters")
+        rests_on = "exact: closed form by rules, valid for all admitted values of the parameters"
     elif value.free_symbols:
-        print("no closed form is known: an unevaluated expectation")
+        rests_on = "no closed form is known: an unevaluated expectation"
     else:
-        print("no closed form is known: digits by two quadrature rules that agree (estimated)")
+        rests_on = "no closed form is known: digits by two quadrature rules that agree (estimated)"
+    title = f"E[{arguments.expression.strip()}], {law}"
+    lines = [title, f"= {written}", *([] if digits is None else [f"= {digits}"]), rests_on]
     if arguments.latex:
-        print(sp.latex(value))
+        lines.append(sp.latex(value))
+    document = {
+        "expression": arguments.expression.strip(), "law": law, "value": written,
+        "digits": digits, "rests_on": rests_on,
+    }  # fmt: skip
+    deliver(arguments, out, text="\n".join(lines), title=title, document=document)
     return 0
 
 
@@ -293,6 +328,8 @@ def gradient(arguments: argparse.Namespace) -> int:
 
     from .symbolic.targets.stein import gradient_expansion
 
+    out = checked_out(arguments, "gradient", figure=False, data=False)
+    _settle_pair(arguments)
     student = sp.IndexedBase("mu") if arguments.student.strip() == "mu" else arguments.student
     result = gradient_expansion(
         student,
@@ -302,12 +339,21 @@ def gradient(arguments: argparse.Namespace) -> int:
         removed=_degrees(arguments.remove),
     )
     noise = None if isinstance(student, sp.IndexedBase) else _noise(result)
-    print(result)
-    if noise is not None:
-        print(noise)
+    lines = [str(result), *([] if noise is None else [noise])]
     if arguments.latex:
-        print(f"\n{result.latex()}")
+        lines.append(f"\n{result.latex()}")
+    document = {"expansion": str(result), "noise": noise, "latex": result.latex()}
+    title = f"Gradient of {arguments.student} on {arguments.target}"
+    deliver(arguments, out, result, text="\n".join(lines), title=title, document=document)
     return 0
+
+
+def _settle_pair(arguments: argparse.Namespace) -> None:
+    """Set student and target, which may stand in the former order."""
+    *former, arguments.target = arguments.target
+    if len(former) > 1 or (former and arguments.student is not None):
+        raise ParameterError("give one TARGET, and the student as --student F")
+    arguments.student = former[0] if former else arguments.student or "relu"
 
 
 def _noise(found: GradientExpansion) -> str:
@@ -336,14 +382,17 @@ def complexity(arguments: argparse.Namespace) -> int:
     from .derivations.first_gradient.sample_complexity import sample_complexity
     from .derivations.multi_index.directions import direction_classes
 
+    out = checked_out(arguments, "samples", data=False)
     result = sample_complexity(arguments.student, arguments.target)
     try:
         classes = str(direction_classes(arguments.target, arguments.student))
     except UndecidedError as error:
         classes = f"classes of directions are not decided: {str(error).splitlines()[0]}"
-    print(f"{result}\n\n{classes}")
+    text = f"{result}\n\n{classes}"
     if arguments.latex:
-        print(f"\n{result.latex()}")
+        text += f"\n\n{result.latex()}"
+    title = f"Samples that {arguments.target} needs"
+    deliver(arguments, out, result, text=text, title=title)
     return 0
 
 

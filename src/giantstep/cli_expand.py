@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import math
-import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from .atomic_files import write_atomically
 from .cli_curve import model_from
-from .cli_files import checked_file
+from .cli_files import add_output, checked_file, checked_out, deliver
 from .cli_one_step import add_model as add_one_step_model
 from .cli_options import (
     add_command,
@@ -79,7 +78,7 @@ _EXAMPLES = {
 """,
     "one-step": """\
   giantstep expand one-step large-alpha --student erf --teacher erf --ridge 0.1 --at 10,100,1000
-  giantstep expand one-step small-ridge --alpha 1.5 --beta 1.5 --noise-variance 0.25 --order 3
+  giantstep expand one-step small-ridge --alpha 1.5 --beta 1.5 --noise 0.25 --order 3
   giantstep expand one-step small-step --order 6 --digits 50 --out steps.json
 """,
 }
@@ -184,7 +183,7 @@ def _add_output(parser: argparse.ArgumentParser, model: str) -> None:
         "--formulas", action="store_true", help="print its coefficients as formulas, too"
     )
     group.add_argument("--plot", metavar="FILE", help="draw it: .png, .pdf or .svg")
-    group.add_argument("--out", metavar="FILE", help="write all coefficients: .json")
+    add_output(group, data=False)
 
 
 _PICTURES = (".png", ".pdf", ".svg")
@@ -196,7 +195,7 @@ def expand(arguments: argparse.Namespace) -> int:
     """Print a series and compare it with the exact solution; write coefficients, draw."""
     settle(arguments)
     plot = _checked_plot(arguments.plot)
-    out = checked_file(arguments.out, "--out", (".json",), "series")
+    out = checked_out(arguments, "series", data=False)
     with warnings.catch_warnings():
         # Where the series says nothing the table shows it.
         warnings.simplefilter("ignore", ApproximationWarning)
@@ -211,17 +210,14 @@ def expand(arguments: argparse.Namespace) -> int:
             text += f"\n\n{_formulas(result, output)}"
         # All is computed before anything is printed: an error leaves the output empty.
         figure = None if plot is None else _drawn(result, output)
-    print(text)
-    written = []
-    if out is not None:
-        write_atomically(out, f"{result.to_json()}\n")
-        written.append(out)
+    deliver(
+        arguments, out, result, text=text, title=str(result).splitlines()[0],
+        document=json.loads(result.to_json()), draw=lambda: _drawn(result, output),
+    )  # fmt: skip
     if plot is not None:
         from .derivations.figures import save_figure
 
-        written.append(save_figure(figure, plot))
-    if written:
-        print(f"\nWrote {', '.join(map(os.fspath, written))}")
+        print(f"\nWrote {save_figure(figure, plot)}")
     return 0
 
 
@@ -309,5 +305,4 @@ def _checked_plot(text: str | None) -> Path | None:
 
 
 def _drawn(found: Expansion, output: str) -> Any:
-    axes = found.plot(output)
-    return (axes if hasattr(axes, "figure") else axes[0]).figure
+    return found.plot(output)

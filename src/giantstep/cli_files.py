@@ -1,33 +1,30 @@
-"""Files that commands write: whether they can be is found out before anything is computed.
+"""What commands give back: text on the terminal, with --json a document, with --out a file.
 
-The suffix says what a file is: a figure with its data next to it, a page, or data alone.
+Whether a file can be written is found out before anything is computed. Its suffix says what it is:
+a figure with its data next to it, a report, or data alone.
 """
 
 from __future__ import annotations
 
-import html
+import argparse
+import importlib.util
 import os
 import runpy
+import shlex
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .atomic_files import replacing, write_atomically
-from .errors import GiantstepError, ParameterError
+from .errors import GiantstepError, MissingDependencyError, ParameterError
 from .json_document import json_text
 
 if TYPE_CHECKING:
     import xarray as xr
 
 PICTURES, PAGES, DATA = (".png", ".pdf", ".svg"), (".html", ".htm"), (".nc", ".json", ".csv")
-
-_STYLE = (
-    "body{font-family:sans-serif;max-width:70em;margin:2em auto;padding:0 1em}"
-    "pre{overflow-x:auto;background:#f5f5f5;padding:1em}svg{max-width:100%;height:auto}"
-    "table{border-collapse:collapse}td,th{border:1px solid #999;padding:.3em .6em;text-align:left}"
-)
 
 
 def run_python(text: str, what: str) -> str:
@@ -47,20 +44,24 @@ def run_python(text: str, what: str) -> str:
     ParameterError
         If there is no such file, or running it raises; the message says in which line.
     """
+    return str(variables_of(text, what)["__name__"])
+
+
+def variables_of(text: str, what: str) -> dict[str, Any]:
+    """Run a Python file as :func:`run_python` does; return what it has defined."""
     path = Path(text).expanduser()
     if not path.is_file():
         raise ParameterError(f"{what}, and {text!r} is none")
     name = str(path.resolve())
     sys.path.insert(0, str(path.resolve().parent))
     try:
-        runpy.run_path(name, run_name=name)
+        return runpy.run_path(name, run_name=name)
     except Exception as error:
         own = [line for line in traceback.extract_tb(error.__traceback__) if line.filename == name]
         line = error.lineno if isinstance(error, SyntaxError) else own[-1].lineno if own else None
         kind = "" if isinstance(error, GiantstepError) else f"{type(error).__name__}: "
         where = text if line is None else f"{text}, line {line}"
         raise ParameterError(f"{where}: {kind}{error}") from error
-    return name
 
 
 def checked_file(
@@ -119,82 +120,161 @@ def unusable(folder: Path, flag: str, error: OSError) -> str:
     return f"{flag}: cannot write to folder {str(folder)!r}: {reason}; choose another place"
 
 
-def write(
-    out: Path,
-    data: xr.Dataset,
-    *,
-    text: str = "",
-    title: str = "",
-    document: Mapping[str, Any] | None = None,
-    draw: Callable[[], Any] | None = None,
+def add_output(
+    parser: Any, *, figure: bool = True, data: bool = True, default: str | None = None
 ) -> None:
-    """Write a result and say where.
+    """Add ``--json`` and ``--out``, which mean the same for all commands.
 
     Parameters
     ----------
-    out : Path
-        As :func:`checked_out` returned it.
-    data : xarray.Dataset
-        Written as .nc and .csv, next to a figure, and as .json without `document`.
-    text, title : str
-        What the terminal shows, for pages.
-    document : mapping, optional
-        Written as .json.
-    draw : callable, optional
-        Returns the figure.
+    parser : ArgumentParser or group of it
+    figure, data : bool
+        Whether there is a figure, and labelled data.
+    default : str, optional
+        The file that is written without ``--out``; none if nothing is.
     """
-    suffix = out.suffix.lower()
+    kinds = [*(["figure .png, .pdf, .svg"] if figure else []), "report .html"]
+    kinds += [f"data .json{', .nc, .csv' if data else ''}"]
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        default=default,
+        help=f"write a file: {'; '.join(kinds)}" + (f" [{default}]" if default else ""),
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON, no text")
+
+
+def checked_out(
+    arguments: argparse.Namespace,
+    name: str,
+    *,
+    figure: bool = True,
+    data: bool = True,
+    why: str = "",
+) -> Path | None:
+    """Find out now, not after the computation, whether ``--out`` can be written.
+
+    Parameters
+    ----------
+    arguments : Namespace
+    name : str
+        Of a file in an example.
+    figure, data : bool
+        Whether there is a figure, and labelled data.
+    why : str
+        Why there is no figure where there may be one.
+
+    Returns
+    -------
+    Path or None
+        None for no file.
+
+    Raises
+    ------
+    ParameterError
+        If the suffix is unknown, or the place is a folder or cannot be written to.
+    MissingDependencyError
+        If what a figure or a report needs is not installed.
+    """
+    text = arguments.out
+    if text is not None and why and not figure and Path(text).suffix.lower() in PICTURES:
+        raise ParameterError(f"--out {text!r}: {why}, or use --out {Path(text).stem}.json")
+    suffixes = [*(PICTURES if figure else ()), ".html", *(DATA if data else (".json",))]
+    out = checked_file(text, "--out", suffixes, name, unnamed=(".htm",))
+    if out is None or out.suffix.lower() in DATA:
+        return out
+    needed = ("matplotlib",) if out.suffix.lower() in PICTURES else _REPORT
+    for package in needed:
+        if importlib.util.find_spec(package) is None:
+            raise MissingDependencyError(
+                f"figures and reports need {package}, which is not installed; use --out "
+                f'{out.stem}.json, or pip install "giantstep[plot]"'
+            )
+    return out
+
+
+_REPORT = ("matplotlib", "jinja2", "docutils")
+
+
+def deliver(
+    arguments: argparse.Namespace,
+    out: Path | None,
+    *results: Any,
+    text: str,
+    title: str = "",
+    document: Any = None,
+    data: xr.Dataset | Callable[[], xr.Dataset] | None = None,
+    draw: Callable[[], Any] | None = None,
+) -> None:
+    """Print what a command has found, and write it where that is wanted.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        With ``json``.
+    out : Path or None
+        As :func:`checked_out` returned it.
+    *results
+        What a report shows, and unless other arguments say so, what is drawn and kept.
+    text : str
+        For the terminal; empty if it stands there already.
+    title : str
+        Of a report.
+    document : optional
+        As JSON; default: what the results are as plain values.
+    data : Dataset or callable, optional
+        Default: the dataset of the only result.
+    draw : callable, optional
+        Returns axes; default: those of the first result.
+    """
+    if text:
+        print(text, flush=True)
+    suffix = "" if out is None else out.suffix.lower()
+    if document is None and (arguments.json or suffix == ".json"):
+        documents = [result.to_dict() for result in results if hasattr(result, "to_dict")]
+        if not documents and data is not None:
+            documents = [(data() if callable(data) else data).to_dict()]
+        document = documents[0] if len(documents) == 1 else documents
+    arguments.document = document
+    if out is None:
+        return
     written = [out]
     if suffix == ".json":
-        write_json(out, data.to_dict() if document is None else document)
-    elif suffix == ".csv":
-        write_atomically(out, _csv(data))
-    elif suffix == ".nc":
-        save_data(data, out)
+        write_json(out, document)
     elif suffix in PAGES:
-        drawing = svg_of(draw()) if draw is not None else ""
-        write_page(
-            out, title, f"<h1>{html.escape(title)}</h1>{drawing}<pre>{html.escape(text)}</pre>"
-        )
+        _write_report(out, results, text, title, draw)
     else:
-        from .derivations.figures import save_figure
+        labelled = data() if callable(data) else data
+        if labelled is None and hasattr(results[0], "to_dataset"):
+            labelled = results[0].to_dataset()
+        if suffix == ".csv":
+            assert labelled is not None
+            write_atomically(out, _csv(labelled))
+        elif suffix == ".nc":
+            assert labelled is not None
+            save_data(labelled, out)
+        else:
+            from .derivations.figures import save_figure
 
-        assert draw is not None
-        save_figure(draw(), out)
-        written.append(save_data(data, out.with_suffix(".nc")))
-    print(f"\nWrote {', '.join(map(os.fspath, written))}")
+            save_figure(results[0].plot() if draw is None else draw(), out)
+            if labelled is not None:
+                written.append(save_data(labelled, out.with_suffix(".nc")))
+    print(f"\nWrote {', '.join(map(os.fspath, written))}", flush=True)
+
+
+def _write_report(
+    out: Path, results: Sequence[Any], text: str, title: str, draw: Callable[[], Any] | None
+) -> None:
+    from .derivations.report import result_report
+
+    command = shlex.join(["giantstep", *sys.argv[1:]])
+    page = result_report(results, title=title, command=command, text=text, draw=draw)
+    write_atomically(out, page)
 
 
 def write_json(out: Path, document: Any) -> None:
     """Write plain values; infinity and not-a-number are texts."""
     write_atomically(out, f"{json_text(document)}\n")
-
-
-def write_page(out: Path, title: str, body: str) -> None:
-    """Write a page that stands alone.
-
-    Parameters
-    ----------
-    out : Path
-    title : str
-        As text.
-    body : str
-        As HTML.
-    """
-    write_atomically(
-        out,
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>"
-        f"<body>{body}</body></html>\n",
-    )
-
-
-def svg_of(figure: Any) -> str:
-    """Return a figure to be put into a page: without the declarations of a file of its own."""
-    from .derivations.figures import svg_text
-
-    text = svg_text(figure)
-    return text[text.index("<svg") :]
 
 
 def save_data(data: xr.Dataset, path: Path) -> Path:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import html
-import importlib.util
 import os
 import re
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cli_files import svg_of, write_page
+from .cli_files import PICTURES, add_output, checked_out, deliver
 from .cli_options import nonnegative, positive, real, whole
 from .errors import (
     AssumptionError,
-    GiantstepError,
-    MissingDependencyError,
     ParameterError,
     UndecidedError,
     UnsupportedExpressionError,
@@ -57,8 +53,6 @@ examples:
       --dimension 100 --preprocess
 """
 
-_FIGURES = (".png", ".pdf", ".svg")
-_PAGES = (".html", ".htm")
 _SIMULATION = {
     "dimension": 200, "samples_factor": 20.0, "width": 100, "step_size": 1.0,
     "readout": "gaussian", "preprocess": False, "ridge_samples": 0, "ridge": None, "seeds": 5,
@@ -95,9 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="V",
         help="variance of the label noise [0]",
     )
-    parser.add_argument(
-        "--out", metavar="FILE", help="write a page .html; with --simulate also a figure .png, ..."
-    )
+    add_output(parser, data=False)
     parser.add_argument("--simulate", action="store_true", help="train networks, too")
     group = parser.add_argument_group("with --simulate")
     for name, kind, metavar, text in (
@@ -137,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
                 )
     if arguments.ridge is not None and not arguments.ridge_samples:
         raise ParameterError("--ridge is the penalty of a regression; give --ridge-samples, too")
-    out = None if arguments.out is None else _checked_out(arguments.out, arguments.simulate)
+    out = checked_out(arguments, "giant-steps", data=False)
     # All is derived and checked before anything is printed: an error leaves the output empty.
     parts = _exact(arguments)
     chosen = {name: _SIMULATION[name] if v is None else v for name, v in given.items()}
@@ -149,9 +141,13 @@ def run(arguments: argparse.Namespace) -> int:
     if plan is not None:
         result = _simulated(plan, chosen)
         print(f"\nSimulation\n\n{result}", flush=True)
-    if out is not None:
-        _write(out, arguments.target, parts, result)
-        print(f"\nWrote {out}")
+    known = [part for part in parts if not isinstance(part, str)]
+    shown = [*known, *([] if result is None else [result])]
+    drawn = result or next((part for part in known if hasattr(part, "plot")), known[0])
+    deliver(
+        arguments, out, *shown, text="", title=f"Giant steps on {arguments.target}",
+        draw=drawn.plot if out is not None and out.suffix.lower() in PICTURES else None,
+    )  # fmt: skip
     if result is not None and result.result.interrupted:
         networks = len(result.result.completed)
         raise KeyboardInterrupt(f"after {networks} networks; these are reported")
@@ -238,53 +234,9 @@ def _readout(text: str) -> str | tuple[float, ...]:
     return tuple(real("--readout", part.strip(), "0.5,1,2") for part in text.split(","))
 
 
-def _checked_out(text: str, simulated: bool) -> Path:
-    path = Path(text).expanduser()
-    endings = (*_PAGES, *_FIGURES) if simulated else _PAGES
-    if path.suffix.lower() not in endings:
-        more = "" if simulated else "; a figure needs --simulate"
-        raise ParameterError(f"--out must end in {', '.join(endings)}, got {text!r}{more}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise ParameterError(f"--out: {text!r} cannot be written; name a file in a folder")
-    if not os.access(path.parent, os.W_OK):
-        raise ParameterError(f"--out: folder {str(path.parent)!r} cannot be written to")
-    if simulated and importlib.util.find_spec("matplotlib") is None:
-        raise MissingDependencyError(
-            "the figure needs matplotlib, which is not installed; leave out --out, or pip install "
-            '"giantstep[plot]"'
-        )
-    return path
-
-
 def _check_store(folder: Path) -> None:
     nearest = folder
     while not nearest.exists() and nearest != nearest.parent:
         nearest = nearest.parent
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise ParameterError(f"--store: folder {str(folder)!r} cannot be written to")
-
-
-def _write(out: Path, target: str, parts: list[Any], found: SimulatedGiantSteps | None) -> None:
-    if found is not None and out.suffix.lower() in _FIGURES:
-        from .derivations.figures import save_figure
-
-        save_figure(found.plot(), out)
-        return
-    title = f"Giant steps on {target}"
-    sections = [_fragment(part) for part in parts]
-    if found is not None:
-        sections += ["<h2>Simulation</h2>", _svg(found), found._repr_html_()]
-    write_page(out, title, f"<h1>{html.escape(title)}</h1>{''.join(sections)}")
-
-
-def _fragment(part: Any) -> str:
-    if hasattr(part, "_repr_html_"):
-        return f"<section>{part._repr_html_()}</section>"
-    return f"<p>{html.escape(str(part))}</p>"
-
-
-def _svg(found: SimulatedGiantSteps) -> str:
-    try:
-        return svg_of(found.plot())
-    except GiantstepError as error:
-        return f"<p>{html.escape(str(error).splitlines()[0])}</p>"

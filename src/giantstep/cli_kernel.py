@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .atomic_files import write_atomically
+from .cli_files import variables_of
 from .cli_options import add_activations, real
 from .errors import ParameterError
 
@@ -35,7 +37,9 @@ _SYSTEMS = {
         "replica-symmetric spin glass",
     ),
 }
-MODELS = (SPIKED, *_SYSTEMS)
+ONE_STEP = "one-gradient-step"
+MODELS = (SPIKED, ONE_STEP, *_SYSTEMS)
+_SUFFIXES = (".py", ".c", ".h", ".jl")
 TARGETS = ("numba", "python", "numpy", "mpmath", "c", "jax", "julia")
 STAGES = (
     "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program", "functions",
@@ -43,8 +47,9 @@ STAGES = (
 )  # fmt: skip
 
 EPILOG = """\
-MODEL is one of those that --list shows. What is written runs without giantstep and may be used,
-changed and distributed without conditions:
+MODEL is one of those that --list shows, or FILE.py:NAME, a system or kernel of your own: NAME is a
+SaddlePointSystem, a Kernel, or a function without arguments that returns one. What is written runs
+without giantstep and may be used, changed and distributed without conditions:
 
   numba    solve_point, and solve_many on all cores      (needs NumPy, numba)
   python   the same text without compilation             (needs NumPy)
@@ -54,7 +59,7 @@ changed and distributed without conditions:
   jax      solve_point, solve_many, derivatives          (needs JAX)
   julia    a module                                      (needs nothing; only its syntax is checked)
 
-The target follows from the suffix of --out where that says enough: .py (numba), .c, .jl.
+The target follows from the suffix of --out: .py (numba), .c, .jl.
 
 tables:
   Expectations that depend on nothing but fixed parameters are tabulated over the nodes once.
@@ -73,8 +78,10 @@ examples:
   giantstep kernel sherrington-kirkpatrick --target c --out sk.c
   giantstep kernel spiked-random-features --student erf --teacher erf --out kernel.py
   giantstep kernel spiked-random-features --stage program
+  giantstep kernel one-gradient-step --target julia --out risk.jl
+  giantstep kernel mymodel.py:system --out mymodel_kernel.c
   giantstep kernel spiked-random-features --tables baked --at spike_strength=0.9
-      --at bulk_variance=1.2 --at alignment=0.6 --out kernel.c
+      --at bulk_variance=1.2 --at alignment=0.6 --at noise_variance=0 --out kernel.c
 """
 
 
@@ -82,7 +89,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.set_defaults(run=run)
     add_activations(parser, required=False)
-    parser.add_argument("model", nargs="?", choices=MODELS, metavar="MODEL", help="see --list")
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help="see --list, or FILE.py:NAME for one of your own"
+    )
     parser.add_argument("--list", action="store_true", help="list the models and stop")
     parser.add_argument(
         "--target",
@@ -111,6 +120,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --tables baked: a parameter that the tables depend on; may be repeated",
     )
     parser.add_argument("--out", metavar="FILE", help="where to write it [standard output]")
+    parser.add_argument("--json", action="store_true", help="print names and texts of the files")
     parser.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
 
 
@@ -118,27 +128,40 @@ def run(arguments: argparse.Namespace) -> int:
     """Print or write a generated kernel, or a stage on the way to it."""
     if arguments.list:
         width = max(map(len, MODELS)) + 2
-        print(f"{SPIKED:<{width}}a network after one giant gradient step, with a ridge readout")
-        for name, (_, summary) in _SYSTEMS.items():
+        listed = {
+            SPIKED: "a network after one giant gradient step, with a ridge readout",
+            ONE_STEP: "ridge risk after one step of order one, in closed form",
+            **{name: summary for name, (_, summary) in _SYSTEMS.items()},
+        }
+        for name, summary in listed.items():
             print(f"{name:<{width}}{summary}")
+        arguments.document = listed
         return 0
     if arguments.model is None:
         raise ParameterError(f"MODEL is missing; use one of {', '.join(MODELS)}")
+    if arguments.model not in MODELS and ":" not in arguments.model:
+        close = difflib.get_close_matches(arguments.model, MODELS, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ParameterError(
+            f"no model {arguments.model!r}{hint}; use one of {', '.join(MODELS)}, or FILE.py:NAME "
+            "for one of your own"
+        )
     _check(arguments)
     if arguments.stage != "source":
-        return _show(_kernel(arguments).inspect(arguments.stage), arguments.out)
+        return _show(arguments, _kernel(arguments).inspect(arguments.stage))
     values = _values(arguments.at)
     kernel = _kernel(arguments)
-    if arguments.out is None:
-        return _show(
-            kernel.source(arguments.target or "numba", tables=arguments.tables, **values), None
+    if arguments.json:
+        stem = None if arguments.out is None else Path(arguments.out).stem
+        arguments.document = dict(
+            kernel.files(arguments.target or "numba", tables=arguments.tables, name=stem, **values)
         )
-    # Names that say nothing get the target that they always had.
-    target = arguments.target
-    if target is None and Path(arguments.out).suffix not in (".c", ".h", ".jl"):
-        target = "numba"
+    if arguments.out is None:
+        if not arguments.json:
+            print(kernel.source(arguments.target or "numba", tables=arguments.tables, **values))
+        return 0
     path = Path(arguments.out).expanduser()
-    written = kernel.write(path, target, tables=arguments.tables, **values)
+    written = kernel.write(path, arguments.target, tables=arguments.tables, **values)
     print(f"Wrote {' and '.join(str(p) for p in written)}")
     return 0
 
@@ -155,6 +178,15 @@ def _check(arguments: argparse.Namespace) -> None:
                     f"{flag} has no meaning for --stage {arguments.stage}, which is the same "
                     "for all files; leave out one of them"
                 )
+    if arguments.out is not None and arguments.stage == "source":
+        suffix = Path(arguments.out).suffix
+        if Path(arguments.out).expanduser().is_dir():
+            raise ParameterError(f"--out {arguments.out!r} is a folder; name a file in it")
+        if suffix not in _SUFFIXES:
+            raise ParameterError(
+                f"--out must end in {', '.join(_SUFFIXES)}, got {arguments.out!r}: no language is "
+                f"written into {suffix or 'a file without ending'}"
+            )
     if arguments.at and arguments.tables != "baked":
         raise ParameterError("--at gives values for --tables baked; add that or leave out --at")
 
@@ -189,18 +221,45 @@ def _kernel(arguments: argparse.Namespace) -> Kernel:
             cache_folder=arguments.cache_folder,
         )
         return replace(model.kernel(), defaults={})
+    if arguments.model == ONE_STEP:
+        from .derivations.one_gradient_step.model import OneGradientStep
+
+        step = OneGradientStep(
+            arguments.student or "tanh", arguments.teacher or "erf", alpha=2.0, beta=1.0,
+            step_size=1.0, cache_folder=arguments.cache_folder,
+        )  # fmt: skip
+        return step.kernel()
     for flag in ("student", "teacher"):
         if getattr(arguments, flag) is not None:
-            raise ParameterError(f"--{flag} belongs to {SPIKED}; {arguments.model} has none")
+            raise ParameterError(
+                f"--{flag} belongs to {SPIKED} and {ONE_STEP}; {arguments.model} has none"
+            )
+    if ":" in arguments.model:
+        return _own_kernel(arguments.model, arguments.cache_folder)
     name, _ = _SYSTEMS[arguments.model]
     module = import_module(f".derivations.mean_field.{name}", __package__)
     return lower(getattr(module, name)(), cache_folder=arguments.cache_folder)
 
 
-def _show(text: str, out: str | None) -> int:
-    if out is None:
+def _own_kernel(text: str, cache_folder: str | None) -> Kernel:
+    """Return the kernel that ``FILE.py:NAME`` names."""
+    from .derivations.kernels.kernel import Kernel
+    from .derivations.kernels.lower import lower
+
+    file, _, name = text.rpartition(":")
+    found = variables_of(file, "MODEL must be FILE.py:NAME, a Python file with a system").get(name)
+    if found is None:
+        raise ParameterError(f"MODEL {text!r}: {file} has nothing named {name!r}")
+    if callable(found):
+        found = found()
+    return found if isinstance(found, Kernel) else lower(found, cache_folder=cache_folder)
+
+
+def _show(arguments: argparse.Namespace, text: str) -> int:
+    arguments.document = {"stage": arguments.stage, "text": text}
+    if arguments.out is None:
         print(text)
         return 0
-    write_atomically(Path(out).expanduser(), text.rstrip("\n") + "\n")
-    print(f"Wrote {out}")
+    write_atomically(Path(arguments.out).expanduser(), text.rstrip("\n") + "\n")
+    print(f"Wrote {arguments.out}")
     return 0

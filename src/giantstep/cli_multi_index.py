@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .cli_files import add_output, checked_out, deliver
 from .cli_options import nonnegative, sample_complexities
 from .pages import aligned
 
@@ -59,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT; without it thresholds alone",
     )
+    add_output(parser, data=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,25 +69,36 @@ def run(arguments: argparse.Namespace) -> int:
 
     model = MultiIndex(arguments.target, arguments.noise, arguments.labels, arguments.flips)
     # All is computed before anything is printed: an error leaves the output empty.
-    text = [str(model.thresholds())]
+    out = checked_out(arguments, "estimators", data=False)
+    results: list[Any] = [model.thresholds()]
+    text = str(results[0])
     if arguments.alpha:
-        text.append(_table(model, list(arguments.alpha)))
-    print("\n\n".join(text))
+        solved, table = _table(model, list(arguments.alpha))
+        results += solved
+        text += f"\n\n{table}"
+    deliver(arguments, out, *results, text=text, title=f"Labels of {arguments.target}")
     return 0
 
 
-def _table(model: MultiIndex, alphas: list[float]) -> str:
+def _table(model: MultiIndex, alphas: list[float]) -> tuple[list[Any], str]:
+    """Return what is known at each sample complexity, and a table of it."""
     if model.channel.directions > 1:
         solved = [model.solve(alpha=alpha) for alpha in alphas]
         rows = [
-            [f"{x.alpha:g}", f"{x.overlap:.8g}", f"{x.amp_overlap:.8g}", x.regime] for x in solved
+            [f"{x.alpha:g}", f"{x.overlap:.8g}", f"{x.amp_overlap:.8g}", _number(x.error), x.regime]
+            for x in solved
         ]
-        return aligned(["α", "least overlap, Bayes", "AMP", "regime"], rows)
+        return solved, aligned(["α", "least overlap, Bayes", "AMP", "error, Bayes", "regime"], rows)
+    ladders = [model.estimators(alpha=alpha) for alpha in alphas]
     rows = []
-    for alpha in alphas:
-        ladder = model.estimators(alpha=alpha)
+    for alpha, ladder in zip(alphas, ladders, strict=True):
         error = model.function_error(ladder.bayes)
         overlaps = (ladder.giant_step, ladder.ridge, ladder.amp, ladder.bayes)
         shown = [f"{alpha:g}", *(f"{q:.8g}" for q in overlaps)]
-        rows.append([*shown, "–" if math.isnan(error) else f"{error:.8g}"])
-    return aligned(["α", "giant step", "ridge", "AMP", "Bayes", "error, Bayes"], rows)
+        rows.append([*shown, _number(error)])
+    head = ["α", "giant step", "ridge", "AMP", "Bayes", "error, Bayes"]
+    return ladders, aligned(head, rows)
+
+
+def _number(error: float) -> str:
+    return "–" if math.isnan(error) else f"{error:.8g}"

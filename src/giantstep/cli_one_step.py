@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .cli_curve import resume_text, store_folder
-from .cli_files import DATA, PAGES, PICTURES, checked_file, write
+from .cli_files import DATA, add_output, checked_out, deliver
 from .cli_options import (
     add_command,
     axis,
@@ -21,7 +20,7 @@ from .cli_options import (
     spaced,
     whole,
 )
-from .errors import MissingDependencyError, ParameterError
+from .errors import ParameterError
 from .pages import aligned
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ proportional limit (Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445).
 Each has its own help, such as giantstep one-step risk --help.
 
 examples:
-  giantstep one-step risk --student erf --teacher erf --noise-variance 0.25
+  giantstep one-step risk --student erf --teacher erf --noise 0.25
   giantstep one-step risk --over alpha --simulate --out risk.png
   giantstep one-step spectrum --student tanh --teacher relu --centre --step-size 6 --alpha 4
   giantstep one-step phase --x step-size=0:6:30 --y alpha=0.3:8:30 --out phase.pdf
@@ -79,8 +78,8 @@ conventions:
   centre   student and teacher have to have mean zero; --centre subtracts their means.
 
 files:
-  --out FILE is a figure for .png, .pdf or .svg, with its data next to it as .nc; a page with
-  figure and table for .html; data alone for .nc, .json or .csv. --table-only draws nothing.
+  --out FILE is a figure for .png, .pdf or .svg, with its data next to it as .nc; a report with
+  figure and numbers for .html; data alone for .nc, .json or .csv.
 """
 
 _RISK = f"""\
@@ -102,12 +101,12 @@ says what they rest on; with --out point.json they are stored exactly.
 
 {_CONVENTIONS}
 examples:
-  giantstep one-step risk --student erf --teacher erf --noise-variance 0.25 --paper-ridge 0.05
+  giantstep one-step risk --student erf --teacher erf --noise 0.25 --paper-ridge 0.05
   giantstep one-step risk --student erf --teacher erf --digits 30
   giantstep one-step risk --student erf --teacher erf --certify
   giantstep one-step risk --over alpha --ridge 0.01 --out peak.png
-  giantstep one-step risk --beta 0.5,1,2,4 --simulate --dimension 200 --seeds 10 --table-only
-  giantstep one-step risk --over ridge=1e-4:10:40 --noise-variance 0.25 --out ridge.html
+  giantstep one-step risk --beta 0.5,1,2,4 --simulate --dimension 200 --seeds 10
+  giantstep one-step risk --over ridge=1e-4:10:40 --noise 0.25 --out ridge.html
   giantstep one-step risk --alpha 3 --beta 2 --step-size 1 --steps 4 --fresh --simulate
 """
 
@@ -132,7 +131,7 @@ conjugate kernel have an outlier: the improvement does not jump there.
 
 {_CONVENTIONS}
 examples:
-  giantstep one-step phase --student erf --teacher erf --noise-variance 0.25 --out phase.png
+  giantstep one-step phase --student erf --teacher erf --noise 0.25 --out phase.png
   giantstep one-step phase --x beta=0.2:8:40 --y alpha=0.2:8:40 --show relative-improvement
 """
 
@@ -142,9 +141,9 @@ samples, N > n, and little noise it may be 0: the risk then falls all the way to
 
 {_CONVENTIONS}
 examples:
-  giantstep one-step optimal --student erf --teacher erf --noise-variance 0.25
-  giantstep one-step optimal --alpha 0.5,1,2,4 --noise-variance 0.25 --out optimal.csv
-  giantstep one-step optimal --student erf --teacher erf --noise-variance 0.25 --digits 30
+  giantstep one-step optimal --student erf --teacher erf --noise 0.25
+  giantstep one-step optimal --alpha 0.5,1,2,4 --noise 0.25 --out optimal.csv
+  giantstep one-step optimal --student erf --teacher erf --noise 0.25 --digits 30
 """
 
 _STEPS = f"""\
@@ -303,9 +302,10 @@ def add_model(parser: argparse.ArgumentParser, *, lists: tuple[str, ...]) -> Non
         ("step_size", "S", "step size eta of order one; 0 for random features"),
         ("noise_variance", "D", "variance of the label noise"),
     ):
-        flag, several = _flag(name), name in lists
-        # The name of the same parameter in the other commands is taken, too.
-        names = (flag, "--noise") if name == "noise_variance" else (flag,)
+        several = name in lists
+        # Of two names the first is that of all commands, the second one of the last release.
+        names = ("--noise", _flag(name)) if name == "noise_variance" else (_flag(name),)
+        flag = names[0]
         zero = name in _FROM_ZERO
         one = (nonnegative if zero else positive)(flag, 2)
         group.add_argument(
@@ -318,7 +318,7 @@ def add_model(parser: argparse.ArgumentParser, *, lists: tuple[str, ...]) -> Non
         help="samples of the step, n0/d; inf for the population gradient [alpha]",
     )  # fmt: skip
     group.add_argument(
-        "--loss", choices=("half", "full"), default="half",
+        "--step-loss", "--loss", dest="loss", choices=("half", "full"), default="half",
         help="whose gradient the step takes: (1/2n) sum (f - y)^2 or (1/n) sum (f - y)^2 [half]",
     )  # fmt: skip
 
@@ -336,14 +336,10 @@ def _add_penalty(parser: argparse.ArgumentParser, *, lists: bool) -> None:
         )  # fmt: skip
 
 
-def _add_out(parser: argparse.ArgumentParser, default: str | None) -> None:
-    parser.add_argument(
-        "--out", metavar="FILE",
-        help="figure .png, .pdf or .svg with its data, page .html, or data .nc, .json, .csv"
-        + (f" [{default}]" if default else ""),
-    )  # fmt: skip
-    parser.set_defaults(default_out=default)
-    parser.add_argument("--table-only", action="store_true", help="draw nothing")
+def _add_out(parser: argparse.ArgumentParser) -> None:
+    add_output(parser)
+    # The last release drew unless it was told not to.
+    parser.add_argument("--table-only", action="store_true", help=argparse.SUPPRESS)
 
 
 def _add_networks(parser: argparse.ArgumentParser, dimension: int, seeds: int) -> None:
@@ -399,8 +395,7 @@ def _add_risk(parser: argparse.ArgumentParser) -> None:
         "--features", choices=("network", "gaussian", "both"),
         help="what --simulate simulates [network]",
     )  # fmt: skip
-    _add_out(parser, "one-step-risk.png with an axis")
-    parser.set_defaults(default_out="one-step-risk.png")
+    _add_out(parser)
 
 
 def _add_spectrum(parser: argparse.ArgumentParser) -> None:
@@ -412,7 +407,7 @@ def _add_spectrum(parser: argparse.ArgumentParser) -> None:
     _add_digits(parser)
     _add_certify(parser)
     _add_networks(parser, 400, 2)
-    _add_out(parser, "one-step-spectrum.png")
+    _add_out(parser)
 
 
 def _add_phase(parser: argparse.ArgumentParser) -> None:
@@ -429,15 +424,14 @@ def _add_phase(parser: argparse.ArgumentParser) -> None:
         choices=("improvement", "relative-improvement", "risk-initial", "risk-trained"),
         help="what the colours are [improvement]",
     )  # fmt: skip
-    _add_out(parser, "one-step-phase.png")
+    _add_out(parser)
 
 
 def _add_optimal(parser: argparse.ArgumentParser) -> None:
     add_model(parser, lists=("alpha",))
     parser.set_defaults(alpha=[_DEFAULTS["alpha"]])
     _add_digits(parser)
-    _add_out(parser, "one-step-optimal.png with several values")
-    parser.set_defaults(default_out="one-step-optimal.png")
+    _add_out(parser)
 
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
@@ -462,15 +456,14 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--seed", type=whole("--seed", 0, 0), default=0, metavar="N", help="entropy [0]"
     )
-    _add_out(parser, "one-step-steps.png with several step sizes")
-    parser.set_defaults(default_out="one-step-steps.png")
+    _add_out(parser)
 
 
 def _add_large(parser: argparse.ArgumentParser) -> None:
     _add_pair(parser)
     _add_digits(parser)
     _add_certify(parser)
-    _add_out(parser, "one-step-large-steps.png")
+    _add_out(parser)
 
 
 _CURVE_POINTS = 241
@@ -498,7 +491,7 @@ def risk(arguments: argparse.Namespace) -> int:
         raise ParameterError("--digits is for one point; leave out it or the axis")
     if arguments.certify:
         raise ParameterError("--certify is for one point; leave out it or the axis")
-    out = checked_out(arguments)
+    out = checked_out(arguments, "one-step")
     store = checked_store(arguments)
     from .derivations.one_gradient_step.figures import plot_risk, risk_data
 
@@ -518,11 +511,11 @@ def risk(arguments: argparse.Namespace) -> int:
     if sizes is not None:
         text += f"\n\n{_comparison(data, over)}"
     text += f"\n\nbest linear error (kernels): {model.best_linear_error:.10g}\n{model.standing}"
-    print(text)
-    if out is not None:
-        if not has_figure(out):
-            data = data.drop_vars("residual", errors="ignore")
-        write(out, data, text=text, title=str(model), draw=lambda: plot_risk(data).figure)
+    if not has_figure(out):
+        data = data.drop_vars("residual", errors="ignore")
+    deliver(
+        arguments, out, text=text, title=str(model), data=data, draw=lambda: plot_risk(data)
+    )  # fmt: skip
     if data.attrs.get("interrupted"):
         raise KeyboardInterrupt(f"and what had finished is reported{resumed(store)}")
     return 0
@@ -530,7 +523,7 @@ def risk(arguments: argparse.Namespace) -> int:
 
 def spectrum(arguments: argparse.Namespace) -> int:
     """Print and draw singular values of the first layer and eigenvalues of the kernel."""
-    out = checked_out(arguments)
+    out = checked_out(arguments, "one-step")
     store = checked_store(arguments)
     model = model_from(arguments)
     wanted = ("weights", "kernel") if arguments.matrix == "both" else (arguments.matrix,)
@@ -554,16 +547,14 @@ def spectrum(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"before a network had finished{resumed(store)}") from None
         text += f"\n\n{_spectra_comparison(result, simulation, arguments)}"
-    print(text)
-    if out is not None:
-        from .derivations.one_gradient_step.figures import plot_spectra, spectra_data
+    from .derivations.one_gradient_step.figures import plot_spectra, spectra_data
 
-        data = spectra_data(result, simulation)
-        document = {name: one.to_dict() for name, one in result.items()}
-        write(
-            out, data, text=text, title=str(model), document=document,
-            draw=lambda: plot_spectra(result, simulation),
-        )  # fmt: skip
+    deliver(
+        arguments, out, *result.values(), text=text, title=str(model),
+        document={name: one.to_dict() for name, one in result.items()},
+        data=lambda: spectra_data(result, simulation),
+        draw=lambda: plot_spectra(result, simulation),
+    )  # fmt: skip
     if simulation is not None and simulation.attrs["interrupted"]:
         raise KeyboardInterrupt(
             f"after {simulation.sizes['seed']} of {arguments.seeds} networks; these are "
@@ -578,7 +569,7 @@ def phase(arguments: argparse.Namespace) -> int:
 
     (x, x_values), (y, y_values) = arguments.x, arguments.y
     check_penalty(arguments, (x, y))
-    out = checked_out(arguments)
+    out = checked_out(arguments, "one-step")
     model = model_from(arguments)
     data = phase_data(model, x, x_values, y, y_values, **_penalty(arguments))
     quantity = arguments.show.replace("-", "_")
@@ -595,10 +586,10 @@ def phase(arguments: argparse.Namespace) -> int:
             lines.append(f"outlier of the {of} from step sizes of {low:.6g} to {high:.6g} on")
     lines += [f"best linear error (kernels): {model.best_linear_error:.10g}", model.standing]
     text = "\n".join(lines)
-    print(text)
-    if out is not None:
-        write(out, data, text=text, title=str(model),
-              draw=lambda: plot_phase(data, quantity).figure)  # fmt: skip
+    deliver(
+        arguments, out, text=text, title=str(model), data=data,
+        draw=lambda: plot_phase(data, quantity),
+    )  # fmt: skip
     return 0
 
 
@@ -607,7 +598,7 @@ def optimal(arguments: argparse.Namespace) -> int:
     several = len(arguments.alpha) > 1
     if several and arguments.digits is not None:
         raise ParameterError("--digits is for one point; leave out it or the list of --alpha")
-    out = checked_out(arguments, draws=several)
+    out = checked_out(arguments, "one-step")
     alpha, arguments.alpha = arguments.alpha, arguments.alpha[0]
     model = model_from(arguments)
     if not several:
@@ -618,22 +609,22 @@ def optimal(arguments: argparse.Namespace) -> int:
             f"{'after the step' if name == 'trained' else 'random features'}\n{one}"
             for name, one in result.items()
         )
-        print(text)
-        if out is not None:
-            import xarray as xr
+        import xarray as xr
 
-            columns = {f"{k}_{n}": float(getattr(one, k)) for n, one in result.items()
-                       for k in ("ridge", "risk")}  # fmt: skip
-            write(out, xr.Dataset(columns), text=text, title=str(model),
-                  document={n: one.to_dict() for n, one in result.items()})  # fmt: skip
+        columns = {f"{k}_{n}": float(getattr(one, k)) for n, one in result.items()
+                   for k in ("ridge", "risk")}  # fmt: skip
+        deliver(
+            arguments, out, *result.values(), text=text, title=str(model), data=xr.Dataset(columns),
+            document={n: one.to_dict() for n, one in result.items()}, draw=result["trained"].plot,
+        )  # fmt: skip
         return 0
     from .derivations.one_gradient_step.figures import optimal_data, plot_optimal
 
     data = optimal_data(model, alpha)
     text = f"{_heading(model, data, 'alpha')}\n\n{_optimal_table(data)}"
-    print(text)
-    if out is not None:
-        write(out, data, text=text, title=str(model), draw=lambda: plot_optimal(data))
+    deliver(
+        arguments, out, text=text, title=str(model), data=data, draw=lambda: plot_optimal(data)
+    )  # fmt: skip
     return 0
 
 
@@ -646,7 +637,7 @@ def steps(arguments: argparse.Namespace) -> int:
         raise ParameterError(
             "--digits and --certify are for one point; leave them out, or give one --step-size"
         )
-    out = checked_out(arguments, draws=several)
+    out = checked_out(arguments, "one-step")
     arguments.step_size = values[-1]
     degrees = arguments.degrees and [int(k) if k.is_integer() else k for k in arguments.degrees]
     model = model_from(arguments).at_width(arguments.width, degrees=degrees)
@@ -654,10 +645,7 @@ def steps(arguments: argparse.Namespace) -> int:
     if several:
         result = model.over_steps(step_size=values, **_penalty(arguments), **networks)
         text = f"{model}\n\n{result}"
-        print(text)
-        if out is not None:
-            write(out, result.to_dataset(), text=text, title=str(model),
-                  document=result.to_dict(), draw=lambda: result.plot().figure)  # fmt: skip
+        deliver(arguments, out, result, text=text, title=str(model))
         return 0
     one = model.solve(**_penalty(arguments), digits=arguments.digits, certify=arguments.certify)
     text = f"{model}\n\n{one}\n\n{model.spikes()}"
@@ -671,30 +659,23 @@ def steps(arguments: argparse.Namespace) -> int:
             "risk": float(simulated.mean().item()),
             "standard_error": float(simulated.standard_error().item()),
         }
-    print(text)
-    if out is not None:
-        write(out, one.to_dataset(), text=text, title=str(model), document=document)
+    deliver(arguments, out, one, text=text, title=str(model), document=document)
     return 0
 
 
 def large_steps(arguments: argparse.Namespace) -> int:
     """Print and draw what steps of order sqrt(N) can reach."""
-    from .derivations.one_gradient_step.large_steps import large_step_limit
+    from .derivations.one_gradient_step.large_steps import large_step_limit, plot_large_steps
 
-    out = checked_out(arguments)
+    out = checked_out(arguments, "one-step")
     result = large_step_limit(
         arguments.student, arguments.teacher, centre=arguments.centre, digits=arguments.digits,
         certify=arguments.certify, cache_folder=arguments.cache_folder,
     )  # fmt: skip
-    text = str(result)
-    print(text)
-    if out is not None:
-        from .derivations.one_gradient_step.large_steps import plot_large_steps
-
-        write(
-            out, result.to_dataset(), text=text, title="Large steps", document=result.to_dict(),
-            draw=lambda: plot_large_steps(result),
-        )  # fmt: skip
+    deliver(
+        arguments, out, result, text=str(result), title="Large steps",
+        draw=lambda: plot_large_steps(result),
+    )  # fmt: skip
     return 0
 
 
@@ -718,7 +699,7 @@ _LAYERS = (("initial", False), ("trained", True))
 
 
 def _risk_at_a_point(arguments: argparse.Namespace) -> int:
-    out = checked_out(arguments, draws=False)
+    out = checked_out(arguments, "risk")
     store = checked_store(arguments)
     if arguments.digits is not None and arguments.simulate:
         raise ParameterError("--digits is about the theory alone; leave out it or --simulate")
@@ -744,16 +725,14 @@ def _risk_at_a_point(arguments: argparse.Namespace) -> int:
         means, interrupted = _simulated_point(model, arguments, store)
         document["simulated"] = {kind: dict(row) for kind, row in means.items()}
         text += f"\n\n{_point_table(result, means, arguments.dimension)}"
-    print(text)
-    if out is not None:
-        import xarray as xr
+    import xarray as xr
 
-        columns = {n: float(getattr(result, n)) for n in ("ridge", "paper_ridge", *_POINT)}
-        for kind, row in document.get("simulated", {}).items():
-            columns |= {f"{kind}_{name}": value for name, value in row.items()}
-        steps = {"steps": arguments.steps, "fresh": int(arguments.fresh)}
-        data = xr.Dataset(columns, attrs={"model": model.to_json(), **steps})
-        write(out, data, text=text, title=str(model), document=document)
+    columns = {n: float(getattr(result, n)) for n in ("ridge", "paper_ridge", *_POINT)}
+    for kind, row in document.get("simulated", {}).items():
+        columns |= {f"{kind}_{name}": value for name, value in row.items()}
+    steps = {"steps": arguments.steps, "fresh": int(arguments.fresh)}
+    data = xr.Dataset(columns, attrs={"model": model.to_json(), **steps})
+    deliver(arguments, out, result, text=text, title=str(model), document=document, data=data)
     if interrupted:
         raise KeyboardInterrupt(f"and what had finished is reported{resumed(store)}")
     return 0
@@ -930,54 +909,6 @@ def _spectra_comparison(
     networks = simulation.sizes["seed"]
     head = f"{networks} network{'s' if networks > 1 else ''}, d = {arguments.dimension}"
     return f"{head}\n{text}\n{_FINITE_SIZE}"
-
-
-def checked_out(arguments: argparse.Namespace, *, draws: bool = True) -> Path | None:
-    """Find out now, not after the computation, whether the file can be written.
-
-    Parameters
-    ----------
-    arguments : Namespace
-    draws : bool
-        Whether there is something to draw; then there is a file by default.
-
-    Returns
-    -------
-    Path or None
-        None for no file.
-
-    Raises
-    ------
-    ParameterError
-        If the suffix is unknown, wants a figure where there is none, or the place cannot be
-        written to.
-    MissingDependencyError
-        If a figure is wanted without matplotlib.
-    """
-    text: str | None = arguments.out
-    if text is None and draws and not arguments.table_only:
-        text = arguments.default_out
-    known = (*PICTURES, ".html", *DATA)
-    out = checked_file(text, "--out", known, "one-step", unnamed=(".htm",))
-    if out is None:
-        return None
-    suffix = out.suffix.lower()
-    if suffix in PICTURES and not draws:
-        raise ParameterError(
-            f"--out {text!r}: one point has no figure; add an axis such as --over alpha, or use "
-            "--out point.json"
-        )
-    if suffix in (*PICTURES, *PAGES) and arguments.table_only:
-        raise ParameterError(
-            f"--out {text!r} has a figure and --table-only draws none; leave out one of the two, "
-            "or use --out table.csv"
-        )
-    if suffix not in DATA and draws and importlib.util.find_spec("matplotlib") is None:
-        raise MissingDependencyError(
-            "figures need matplotlib, which is not installed; use --table-only, or "
-            'pip install "giantstep[plot]"'
-        )
-    return out
 
 
 def checked_store(arguments: argparse.Namespace) -> Path | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .cli_curve import model_from
+from .cli_files import add_output, checked_out, deliver
 from .cli_options import add_model, digits, positive, real, sample_complexities
 from .errors import ParameterError
 from .pages import aligned
@@ -77,13 +80,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where to look for a step size with --joint [0.05:20]",
     )
     parser.add_argument("--digits", type=digits(30), metavar="N", help="refine a ridge to N digits")
+    add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the optimum at each sample complexity."""
     _check(arguments)
+    out = checked_out(arguments, "optimum")
     if arguments.joint:
-        return _joint(arguments)
+        return _joint(arguments, out)
     ridge = _RIDGE if arguments.ridge is None else arguments.ridge
     model = model_from(arguments)
     bounds = {} if arguments.bounds is None else {"bounds": arguments.bounds}
@@ -96,11 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             result.append(model.optimum(over="step_size", alpha=alpha, ridge=ridge, **bounds))
     # All is computed before anything is printed: an error leaves the output empty.
-    print(_heading(arguments, ridge))
-    if len(result) == 1:
-        print(f"\nα = {arguments.alpha[0]:g}\n{result[0]}")
-    else:
-        print(f"\n{_table(arguments, result)}")
+    _deliver(arguments, out, result, ridge, _table)
     return 0
 
 
@@ -140,21 +141,38 @@ def _check(arguments: argparse.Namespace) -> None:
             raise ParameterError("--digits refines a ridge penalty; leave it out for a step size")
 
 
-def _joint(arguments: argparse.Namespace) -> int:
+def _deliver(
+    arguments: argparse.Namespace,
+    out: Path | None,
+    result: list[Optimum],
+    ridge: float | None,
+    table: Callable[[argparse.Namespace, list[Optimum]], str],
+) -> None:
+    import xarray as xr
+
+    heading = _heading(arguments, ridge)
+    if len(result) == 1:
+        body = f"α = {arguments.alpha[0]:g}\n{result[0]}"
+    else:
+        body = table(arguments, result)
+    data = xr.concat([one.to_dataset() for one in result], "alpha", combine_attrs="drop_conflicts")
+    deliver(
+        arguments, out, *result, text=f"{heading}\n\n{body}", title=heading,
+        data=data.assign_coords(alpha=arguments.alpha),
+    )  # fmt: skip
+
+
+def _joint(arguments: argparse.Namespace, out: Path | None) -> int:
     model = model_from(arguments)
     given = {"ridge": arguments.bounds, "step_size": arguments.step_bounds}
     bounds = {name: value for name, value in given.items() if value is not None}
     result = [model.optimum(over=[*given], alpha=x, bounds=bounds) for x in arguments.alpha]
-    print(_heading(arguments, None))
-    if len(result) == 1:
-        print(f"\nα = {arguments.alpha[0]:g}\n{result[0]}")
-    else:
-        print(f"\n{_joint_table(arguments.alpha, result)}")
+    _deliver(arguments, out, result, None, _joint_table)
     return 0
 
 
-def _joint_table(alphas: list[float], found: list[Optimum]) -> str:
-    pairs = list(zip(alphas, found, strict=True))
+def _joint_table(arguments: argparse.Namespace, found: list[Optimum]) -> str:
+    pairs = list(zip(arguments.alpha, found, strict=True))
     rows = [
         [f"{a:.6g}", f"{x.ridge:.10g}", f"{x.step_size:.10g}", f"{x.test_error:.10g}"]
         for a, x in pairs

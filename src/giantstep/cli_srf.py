@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .cli_curve import model_from, settle_step
-from .cli_files import PICTURES, checked_file, write
+from .cli_files import add_output, checked_out, deliver
 from .cli_options import (
     add_command,
     add_model,
@@ -125,7 +125,7 @@ figures:
 Parameters are documented ones of this package, not read off the published figures.
 
 examples:
-  giantstep srf figure 2
+  giantstep srf figure 2 --out figure2.png
   giantstep srf figure 6 --dimension 400 --seeds 10 --out vocabularies.pdf
 """
 
@@ -152,16 +152,6 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
             add_model(result, **of_model)
         add(result)
         result.set_defaults(run=run)
-
-
-def _add_out(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    parser.add_argument(
-        "--out",
-        default=default,
-        metavar="FILE",
-        help="figure (.png, .pdf, .svg, data next to it) or data (.nc, .json)"
-        + (f" [{default}]" if default else ""),
-    )
 
 
 def _add_networks(parser: argparse.ArgumentParser, *, switch: bool, dimension: int) -> None:
@@ -211,7 +201,7 @@ def _add_curve(parser: argparse.ArgumentParser) -> None:
         help="labels of --loss: teacher, sign, probit or logistic [teacher]",
     )  # fmt: skip
     _add_networks(parser, switch=True, dimension=200)
-    _add_out(parser)
+    add_output(parser)
 
 
 def _add_phase(parser: argparse.ArgumentParser) -> None:
@@ -229,7 +219,7 @@ def _add_phase(parser: argparse.ArgumentParser) -> None:
         "--alpha", type=positive("--alpha", 2), default=2.0, metavar="A",
         help="sample complexity n/d, where it is no axis [2]",
     )  # fmt: skip
-    _add_out(parser)
+    add_output(parser)
 
 
 def _add_spectrum(parser: argparse.ArgumentParser) -> None:
@@ -242,7 +232,7 @@ def _add_spectrum(parser: argparse.ArgumentParser) -> None:
         help="of the density [300]",
     )  # fmt: skip
     _add_networks(parser, switch=True, dimension=200)
-    _add_out(parser)
+    add_output(parser)
 
 
 def _add_bounds(parser: argparse.ArgumentParser) -> None:
@@ -252,7 +242,7 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tune-step", action="store_true", help="scan the size of the step at --alpha0"
     )
-    _add_out(parser)
+    add_output(parser)
 
 
 def _add_figure(parser: argparse.ArgumentParser) -> None:
@@ -261,7 +251,7 @@ def _add_figure(parser: argparse.ArgumentParser) -> None:
     )
     _add_networks(parser, switch=False, dimension=200)
     parser.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
-    _add_out(parser)
+    add_output(parser)
 
 
 def _numbers(flag: str, example: str) -> Callable[[str], list[float]]:
@@ -309,26 +299,27 @@ def check_tuning(arguments: argparse.Namespace) -> None:
 def curve(arguments: argparse.Namespace) -> int:
     """Print theory and simulation of a learning curve."""
     check_curve(arguments)
-    out = _checked_out(arguments.out)
+    out = checked_out(arguments, "srf")
     model = _readout(arguments)
     data = model.curve(alpha=arguments.alpha, ridge=arguments.ridge).to_dataset()
     simulation = None
     if arguments.simulate:
         simulation = model.simulate(
-            arguments.dimension, arguments.alpha, arguments.ridge, seeds=arguments.seeds,
-            seed=arguments.seed,
+            arguments.dimension, alpha=arguments.alpha, ridge=arguments.ridge,
+            seeds=arguments.seeds, seed=arguments.seed,
         )  # fmt: skip
-    print(f"{model}\n")
-    print(_curve_table(data, simulation))
+    text = f"{model}\n\n{_curve_table(data, simulation)}"
     linear = _linear(arguments, model)
     if linear is not None:
-        print(f"\nlinear bound (kernels): {linear:.10g}")
+        text += f"\n\nlinear bound (kernels): {linear:.10g}"
         data = data.assign(linear_bound=linear)
-    if out is not None:
-        if simulation is not None:
-            names = [n for n in simulation.data_vars if str(n).startswith("test_error_")]
-            data = data.assign({f"simulated_{n}": simulation[n] for n in names})
-        write(out, data, draw=lambda: _curve_figure(data, simulation))
+    if simulation is not None:
+        names = [n for n in simulation.data_vars if str(n).startswith("test_error_")]
+        data = data.assign({f"simulated_{n}": simulation[n] for n in names})
+    deliver(
+        arguments, out, text=text, title=str(model).splitlines()[0], data=data,
+        draw=lambda: _curve_figure(data, simulation),
+    )  # fmt: skip
     return 0
 
 
@@ -336,7 +327,7 @@ def phase(arguments: argparse.Namespace) -> int:
     """Print and draw a quantity over two parameters."""
     from .derivations.spiked_random_features.phase_diagram import phase_diagram, plot_phase_diagram
 
-    out = _checked_out(arguments.out)
+    out = checked_out(arguments, "srf")
     (x, x_values), (y, y_values) = arguments.x, arguments.y
     data = phase_diagram(
         model_from(arguments), x, x_values, y, y_values,
@@ -345,52 +336,67 @@ def phase(arguments: argparse.Namespace) -> int:
     best = data["test_error"].argmin(...)
     place = data["test_error"].isel({k: int(v) for k, v in best.items()})
     where = ", ".join(f"{name} = {float(place[name]):.6g}" for name in (x, y))
-    print(f"{len(x_values)} x {len(y_values)} points, {x} and {y}")
-    print(f"smallest test error {float(place):.10g} at {where}")
-    print(f"largest test error  {float(data['test_error'].max()):.10g}")
+    lines = [
+        f"{len(x_values)} x {len(y_values)} points, {x} and {y}",
+        f"smallest test error {float(place):.10g} at {where}",
+        f"largest test error  {float(data['test_error'].max()):.10g}",
+    ]
     if "optimal_ridge" in data:
         low, high = (float(f(data["optimal_ridge"])) for f in (_least, _largest))
-        print(f"optimal ridge penalties from {low:.6g} to {high:.6g}")
+        lines.append(f"optimal ridge penalties from {low:.6g} to {high:.6g}")
     share = float((data["test_error"] < data["linear_bound"]).mean())
-    print(f"below the linear bound {float(data['linear_bound']):.10g}: {share:.0%} of the points")
-    if out is not None:
-        write(out, data, draw=lambda: plot_phase_diagram(data).figure)
+    bound = float(data["linear_bound"])
+    lines.append(f"below the linear bound {bound:.10g}: {share:.0%} of the points")
+    deliver(
+        arguments, out, text="\n".join(lines), title="Phase diagram", data=data,
+        draw=lambda: plot_phase_diagram(data),
+    )  # fmt: skip
     return 0
 
 
 def spectrum(arguments: argparse.Namespace) -> int:
     """Print and draw the spectrum of the feature covariance."""
-    out = _checked_out(arguments.out)
+    out = checked_out(arguments, "srf")
     model = model_from(arguments)
     result = model.spectrum(alpha=arguments.alpha, points=arguments.points)
-    print(result)
-    simulation = None
+    text, simulation = str(result), None
     if arguments.simulate:
         simulation = result.simulate(arguments.dimension, seeds=arguments.seeds)
         distance = simulation.distance(result)
         layers = len(simulation.eigenvalues)
-        print(f"{layers} simulated layers, d = {arguments.dimension}: distance of the cumulative "
-              f"distributions {distance:.4g}")  # fmt: skip
-    if out is not None:
-        width = round(model.beta * arguments.dimension) if arguments.simulate else None
-        write(out, result.to_dataset(), draw=lambda: result.plot(simulation, width=width).figure)
+        text += (
+            f"\n{layers} simulated layers, d = {arguments.dimension}: distance of the cumulative "
+            f"distributions {distance:.4g}"
+        )
+    width = round(model.beta * arguments.dimension) if arguments.simulate else None
+    deliver(
+        arguments, out, result, text=text, title=str(model),
+        draw=lambda: result.plot(simulation, width=width),
+    )  # fmt: skip
     return 0
 
 
 def bounds(arguments: argparse.Namespace) -> int:
     """Print bounds and limits; with --tune-step those over the step."""
-    out = _checked_out(arguments.out)
+    out = checked_out(arguments, "srf")
     if arguments.tune_step:
         check_tuning(arguments)
         return _tuned(arguments, out)
     model = model_from(arguments)
-    print(f"{model}\n\n{model.bounds(digits=arguments.digits)}\n")
+    results: list[Any] = [model.bounds(digits=arguments.digits)]
     if arguments.digits is None:
-        print(model.asymptotics())
-    if out is not None:
-        data = model.realised_functions()
+        results.append(model.asymptotics())
+    text = "\n\n".join(map(str, [model, *results]))
+
+    def functions() -> xr.Dataset:
+        data: xr.Dataset = model.realised_functions()
         data.attrs["best_linear_error"] = model.best_linear_error
-        write(out, data, draw=lambda: _functions_figure(data))
+        return data
+
+    deliver(
+        arguments, out, *results, text=text, title=str(model), data=functions,
+        draw=lambda: _functions_figure(functions()),
+    )  # fmt: skip
     return 0
 
 
@@ -398,22 +404,23 @@ def figure(arguments: argparse.Namespace) -> int:
     """Draw a figure of the paper."""
     from .derivations.spiked_random_features.paper_figures.numbered import paper_figure
 
-    out = _checked_out(arguments.out or f"figure{arguments.number}.png")
+    if arguments.out is None and not arguments.json:
+        raise ParameterError(
+            f"a figure needs a file: add --out figure{arguments.number}.png, or --json for its data"
+        )
+    out = checked_out(arguments, f"figure{arguments.number}")
     result = paper_figure(
         arguments.number, dimension=arguments.dimension, seeds=arguments.seeds,
         seed=arguments.seed, cache_folder=arguments.cache_folder,
     )  # fmt: skip
-    print(f"Figure {result.number}: {result.title}")
-    assert out is not None
-    write(out, result.data, draw=lambda: result.figure)
+    title = f"Figure {result.number}: {result.title}"
+    deliver(
+        arguments, out, text=title, title=title, data=result.data, draw=lambda: result.figure
+    )  # fmt: skip
     return 0
 
 
 # ---------------------------------------------------------------------- models and tables
-
-
-def _checked_out(text: str | None) -> Path | None:
-    return checked_file(text, "--out", (*PICTURES, ".nc", ".json"), "srf")
 
 
 def _readout(arguments: argparse.Namespace) -> Any:
@@ -509,15 +516,21 @@ def _tuned(arguments: argparse.Namespace, out: Path | None) -> int:
         cache_folder=folder,
     )  # fmt: skip
     samples = "∞" if math.isinf(result.alpha0) else f"{result.alpha0:g}"
-    print(f"student {result.student}, teacher {result.teacher}; α₀ = {samples}, "
-          f"Δ = {result.noise_variance:g}, β = {arguments.beta:g}\n")  # fmt: skip
-    print(result)
+    head = (
+        f"student {result.student}, teacher {result.teacher}; α₀ = {samples}, "
+        f"Δ = {result.noise_variance:g}, β = {arguments.beta:g}"
+    )
+    lines = [f"{head}\n", str(result)]
     if result.best_upper.perfect:
-        for perfect in perfect_learning(*pair, cache_folder=folder):
-            print(f"perfect learning: {perfect}")
-    if out is not None:
-        data = result.curve.assign(linear_bound=result.linear)
-        write(out, data, draw=lambda: _step_figure(data))
+        lines += [
+            f"perfect learning: {perfect}"
+            for perfect in perfect_learning(*pair, cache_folder=folder)
+        ]
+    data = result.curve.to_dataset().assign(linear_bound=result.linear)
+    deliver(
+        arguments, out, text="\n".join(lines), title=head, data=data,
+        draw=lambda: _step_figure(data),
+    )  # fmt: skip
     return 0
 
 

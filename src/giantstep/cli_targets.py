@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .atomic_files import write_atomically
-from .cli_files import write_page
+from .cli_files import add_output, checked_out, deliver
 from .cli_options import whole
 from .errors import ParameterError
 
@@ -62,7 +60,7 @@ def add_leap(parser: argparse.ArgumentParser) -> None:
         help="components with commas, such as 1,0,-1/2: at which order U is seen and contained",
     )
     parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
-    parser.add_argument("--out", metavar="FILE", help="write FILE.html or FILE.json, too")
+    add_output(parser, data=False)
 
 
 def leap(arguments: argparse.Namespace) -> int:
@@ -70,7 +68,7 @@ def leap(arguments: argparse.Namespace) -> int:
     from .symbolic.leaps.leap_report import leaps
     from .symbolic.targets.target import target
 
-    out = _checked_out(arguments.out)
+    out = checked_out(arguments, "leaps", data=False)
     f = target(arguments.target, parameters=_parameters(arguments.parameter))
     direction = None if arguments.direction is None else _direction(arguments.direction)
     if direction is not None and len(direction) != f.dimension:
@@ -92,10 +90,7 @@ def leap(arguments: argparse.Namespace) -> int:
             lines.append(_orders(arguments.direction, direction, result.filtration))
     if arguments.latex:
         lines.append(f"\n{result.latex()}")
-    if out is not None:
-        _write(out, "Leaps", result, result._repr_html_())
-        lines.append(f"Wrote {arguments.out}")
-    print("\n".join(lines))
+    deliver(arguments, out, result, text="\n".join(lines), title=f"Leaps of {f}")
     return 0
 
 
@@ -171,14 +166,14 @@ def add_staircase(parser: argparse.ArgumentParser) -> None:
         "--steps", type=whole("--steps", 1, 3), metavar="T", help="at most so many steps [all]"
     )
     parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
-    parser.add_argument("--out", metavar="FILE", help="write a page .html or data .json, too")
+    add_output(parser, data=False)
 
 
 def staircase(arguments: argparse.Namespace) -> int:
     """Print the staircase of a target."""
     from .symbolic.leaps.staircase import staircase
 
-    out = _checked_out(arguments.out)
+    out = checked_out(arguments, "staircase", data=False)
     parameters = _parameters(arguments.parameter)
     result = staircase(
         arguments.target,
@@ -192,11 +187,8 @@ def staircase(arguments: argparse.Namespace) -> int:
     )
     # All is computed before anything is printed: an error leaves the output empty.
     latex = f"\n{result.latex()}" if arguments.latex else ""
-    if out is not None:
-        _write(out, f"staircase of {arguments.target}", result, result._repr_html_())
-    print(f"{result}{latex}")
-    if out is not None:
-        print(f"Wrote {out}")
+    title = f"Staircase of {arguments.target}"
+    deliver(arguments, out, result, text=f"{result}{latex}", title=title)
     return 0
 
 
@@ -280,22 +272,20 @@ def add_project(parser: argparse.ArgumentParser) -> None:
         help="with --regimes: activation of the neurons",
     )
     parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
-    parser.add_argument("--out", metavar="FILE", help="write the result as .html or .json, too")
+    add_output(parser, data=False)
 
 
 def project(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    out = _checked_out(arguments.out)
-    result = _table(arguments) if arguments.regimes else _projection(arguments)
+    out = checked_out(
+        arguments, "fit", figure=arguments.regimes, data=False,
+        why="a projection has no figure; add --regimes",
+    )  # fmt: skip
+    result: Any = _table(arguments) if arguments.regimes else _projection(arguments)
     # All is computed before anything is printed: an error leaves the output empty.
-    text, latex = str(result), result.latex() if arguments.latex else None
-    if out is not None:
-        _write(out, str(result.target), result, result.to_html())
-    print(text)
-    if latex is not None:
-        print(f"\n{latex}")
-    if out is not None:
-        print(f"\nWrote {out}")
+    text = f"{result}\n\n{result.latex()}" if arguments.latex else str(result)
+    title = f"What is fitted of {getattr(result, 'target', None) or result.subject}"
+    deliver(arguments, out, result, text=text, title=title)
     return 0
 
 
@@ -316,8 +306,6 @@ def _projection(arguments: argparse.Namespace) -> Projection:
 def _table(arguments: argparse.Namespace) -> RegimeTable:
     from .derivations.giant_steps.regimes import FIVE_REGIMES, regimes
 
-    if arguments.parameter:
-        raise ParameterError("--parameter belongs to --onto; --regimes needs numbers")
     if arguments.degree is not None:
         raise ParameterError("--degree belongs to --onto; in --regimes k1 and k2 give the degree")
     pairs: Any = FIVE_REGIMES
@@ -328,7 +316,13 @@ def _table(arguments: argparse.Namespace) -> RegimeTable:
                 f"--exponents must be rational, such as 1,0; 3/2,1, got {arguments.exponents!r}"
             )
     steps = 1 if arguments.steps is None else arguments.steps
-    return regimes(arguments.target, pairs, steps=steps, student=arguments.student)
+    return regimes(
+        arguments.target,
+        pairs,
+        steps=steps,
+        student=arguments.student,
+        parameters=_parameters(arguments.parameter),
+    )
 
 
 def _rows(text: str, flag: str, length: int) -> list[list[Any]]:
@@ -350,18 +344,3 @@ def _rows(text: str, flag: str, length: int) -> list[list[Any]]:
             )
         rows.append([parse_expression(entry, [], argument=flag) for entry in entries])
     return rows
-
-
-def _checked_out(text: str | None) -> Path | None:
-    path = None if text is None else Path(text).expanduser()
-    if path is not None and path.suffix not in _SUFFIXES:
-        raise ParameterError(f"--out must end in {' or '.join(_SUFFIXES)}, got {text!r}")
-    return path
-
-
-def _write(out: Path, title: str, found: Any, body: str) -> None:
-    """Write a result as plain values or as a page."""
-    if out.suffix == ".json":
-        write_atomically(out, f"{found.to_json()}\n")
-    else:
-        write_page(out, title, body)

@@ -13,13 +13,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def by_name(*names: str, outer: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def by_name(
+    *names: str, first: int = 0, outer: int = 0
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Take parameters of a method by name that could be given by position.
 
     Parameters
     ----------
     *names : str
         Keyword-only parameters of the method, in the order of their former positions.
+    first : int
+        Parameters before these that may go by position.
     outer : int
         Decorators around this one, which callers do not see.
 
@@ -43,7 +47,8 @@ def by_name(*names: str, outer: int = 0) -> Callable[[Callable[P, R]], Callable[
         what = method.__name__
 
         @functools.wraps(method)
-        def asked(self: Any, *positions: Any, **keywords: Any) -> R:
+        def asked(self: Any, *given_first: Any, **keywords: Any) -> R:
+            allowed, positions = given_first[:first], given_first[first:]
             if positions:
                 if len(positions) > len(names):
                     raise TypeError(
@@ -62,7 +67,7 @@ def by_name(*names: str, outer: int = 0) -> Callable[[Callable[P, R]], Callable[
                     stacklevel=2 + outer,
                 )
                 keywords = {**given, **keywords}
-            return method(self, **keywords)  # type: ignore[call-arg, arg-type]
+            return method(self, *allowed, **keywords)  # type: ignore[call-arg, arg-type]
 
         return asked  # type: ignore[return-value]
 

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import html
 import itertools
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 from unicodedata import combining
+
+from .errors import ParameterError
 
 _INDENT = "  "
 _GAP = 2
@@ -66,7 +70,41 @@ class Indented:
     blocks: Sequence[Block]
 
 
-class Page(ABC):
+class Reported:
+    """Something that can be written as a page of its own, with its figure and formulas."""
+
+    def report(self, path: str | os.PathLike[str], *, title: str = "", command: str = "") -> Path:
+        """Write the result as one HTML file that opens offline: figure, numbers, formulas.
+
+        Parameters
+        ----------
+        path : path-like
+            Ending in .html.
+        title : str
+            Default: what the result is.
+        command : str
+            Command line that made it, to be repeated.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ParameterError
+            If the file has another ending.
+        MissingDependencyError
+            Without Jinja2, docutils or matplotlib.
+        """
+        if not str(path).lower().endswith((".html", ".htm")):
+            raise ParameterError(f"a report is written as .html, not {str(path)!r}")
+        # Written above the rooms that results come from.
+        from .derivations.report import write_results
+
+        return write_results(path, [self], title=title, command=command)
+
+
+class Page(Reported, ABC):
     """Something with a page: ``print`` shows it as text, notebooks as HTML."""
 
     @abstractmethod
@@ -80,7 +118,7 @@ class Page(ABC):
         return as_html(self.page())
 
 
-class Typeset(ABC):
+class Typeset(Reported, ABC):
     """Something with LaTeX, which notebooks show as a formula."""
 
     @abstractmethod

@@ -21,6 +21,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from .digits import checked_digits, error_text, held_digits
@@ -28,6 +29,7 @@ from .errors import GiantstepError, ParameterError
 from .json_document import JsonDocument
 from .packed_numbers import SentWithDigits
 from .pages import Block, Page, Table, Typeset, latex_text
+from .pictures import Bars, Drawn, Picture
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -107,7 +109,7 @@ class Row:
     error: str
 
 
-class Result(SentWithDigits, Page, Typeset, JsonDocument):
+class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
     """A frozen dataclass whose renderings follow from the declaration of its fields."""
 
     _column: ClassVar[int] = 0
@@ -211,31 +213,11 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
         rows = [rf"{row.symbol} &= {_latex_value(row)}" for row in self.rows()]
         return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
-    def plot(self, *, ax: Any = None) -> Any:
-        """Draw the numbers as bars with their errors.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If the result has no finite numbers.
-        MissingDependencyError
-            Without matplotlib.
-        """
-        # Drawn above the rooms that results come from.
-        from .derivations.figures import bars
-
+    def picture(self) -> Picture:
+        """Return the numbers as bars with their errors."""
         shown = [row for row in self._own_rows() if not isinstance(row.value, str | bool | tuple)]
-        result = {row.words: _with_error(row.value, self._error(row.name)) for row in shown}
-        return bars(result, self._document, ax=ax)
+        numbers = {row.words: _with_error(row.value, self._error(row.name)) for row in shown}
+        return Bars(numbers, self._document)
 
     def _own_rows(self) -> list[Row]:
         """Return the rows of fields; numbers of mappings only where there are no others."""
@@ -278,9 +260,15 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
         }
 
     @classmethod
-    def _imported(cls) -> dict[str, Any]:
-        """Return types of annotations that the module imports for type checkers only."""
-        return {}
+    def _hints(cls) -> dict[str, Any]:
+        """Return the types of the fields; those imported for type checkers only are public."""
+        known: dict[str, Any] = {}
+        while True:
+            try:
+                return typing.get_type_hints(cls, localns=known, include_extras=True)
+            except NameError as error:
+                name = str(error.name)
+                known[name] = getattr(import_module(__package__), name)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -318,7 +306,7 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
             from .runtime.precision import local_context
 
             make = local_context(checked_digits(given["digits"])).mpf
-        hints = typing.get_type_hints(cls, localns=cls._imported(), include_extras=True)
+        hints = cls._hints()
         return {name: _value(value, hints[name], make, name) for name, value in given.items()}
 
     @classmethod
@@ -391,7 +379,18 @@ def _latex_value(row: Row) -> str:
         return str(row.value.latex())
     if isinstance(row.value, str | bool):
         return latex_text(row.text)
-    text = row.text.replace("inf", r"\infty").replace("nan", r"\text{nan}").replace("±", r"\pm")
+    return latex_number(row.text)
+
+
+def latex_number(text: str) -> str:
+    r"""Return a printed number as LaTeX, with powers of ten and the sign of an error.
+
+    Examples
+    --------
+    >>> print(latex_number("1.5e-07"))
+    1.5 \cdot 10^{-7}
+    """
+    text = text.replace("inf", r"\infty").replace("nan", r"\text{nan}").replace("±", r"\pm")
     number, _, power = text.partition("e")
     return rf"{number} \cdot 10^{{{int(power)}}}" if power.lstrip("+-").isdigit() else text
 

@@ -17,7 +17,7 @@ from sympy.polys.rings import PolyElement, PolyRing
 
 from ...errors import ParameterError, UnsupportedExpressionError
 from ..expressions.exact_numbers import require_exact
-from .fields import exact_field
+from .fields import exact_field, formal_field
 
 MAX_DEGREE = 512
 """Highest power of a factor."""
@@ -38,7 +38,8 @@ def polynomial_element(
     variables : sequence of Symbol
         The variables of the ring, in this order.
     parameters : sequence of Symbol
-        Symbols that coefficients are rational functions of; in the field they are generators.
+        Symbols that coefficients are functions of; in the field they are generators, and so are
+        functions of them that are not rational.
 
     Raises
     ------
@@ -67,7 +68,9 @@ def polynomial_element(
     numbers: dict[sp.Expr, None] = {}
     if not _collect(expression, positions, numbers):
         numbers[expression] = None
-    domain, elements = exact_field(numbers, formal=parameters)
+    domain, elements = (
+        formal_field(numbers, names=parameters) if parameters else exact_field(numbers)
+    )
     ring = PolyRing(checked, domain, lex)
     return _Builder(ring, positions, dict(zip(numbers, elements, strict=True))).build(expression)
 

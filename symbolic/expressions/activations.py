@@ -300,7 +300,15 @@ def _read(text: str, parameters: Mapping[str, sp.Symbol], argument: str) -> sp.E
         )
     if text in FUNCTIONS:
         text = f"{text}(z)"
-    return parse_expression(text, [*parameters.values(), z], argument=argument)
+    try:
+        return parse_expression(text, [*parameters.values(), z], argument=argument)
+    except ExpressionError as error:
+        if "unknown name" not in str(error):
+            raise
+        raise ExpressionError(
+            f"{error}\n  a parameter has to be named: "
+            f"giantstep.activation({shorten(text)!r}, parameters='a')"
+        ) from None
 
 
 def _in_z(

@@ -29,6 +29,7 @@ from typing import Any
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
+from ..expressions.bivariate_normal import BivariateNormalCDF
 from ..expressions.functions import (
     erf_difference,
     erfcx,
@@ -38,7 +39,7 @@ from ..expressions.functions import (
     sigmoid,
     softplus,
 )
-from .ramp_moments import kink_moment, ramp_moment
+from .ramp_moments import RampAverage
 
 
 class FreeSymbols:
@@ -420,10 +421,17 @@ def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
     >>> rewrite_for_accuracy(sp.log((1 + sp.erf(x / sp.sqrt(2))) / 2))
     log_normal_cdf(x)
     """
+    if expr.has(BivariateNormalCDF):
+        # Code has Owen's T instead, of which the derivatives are worse.
+        expr = expr.replace(BivariateNormalCDF, _by_owen)
     return _Rewriter().visit(expr)
 
 
-def accurate_moment(moment: ramp_moment | kink_moment) -> sp.Expr:
+def _by_owen(*arguments: sp.Expr) -> sp.Expr:
+    return BivariateNormalCDF(*arguments).by_owen()
+
+
+def accurate_moment(moment: RampAverage) -> sp.Expr:
     """Return the closed form of an average of a ramp, rewritten once for all arguments."""
     orders, arguments = moment.args[:2], moment.args[2:]
     form, symbols = _moment_form(moment.func, *map(int, orders))
@@ -431,13 +439,10 @@ def accurate_moment(moment: ramp_moment | kink_moment) -> sp.Expr:
 
 
 @lru_cache(maxsize=64)
-def _moment_form(
-    moment: type[ramp_moment | kink_moment], *orders: int
-) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
-    place = sp.Dummy("a", real=True)
-    positive = [sp.Dummy(name, positive=True) for name in "hv"]
-    slopes = [sp.Dummy(name, real=True) for name in "lr"] if moment is kink_moment else []
-    symbols = (place, *positive, *slopes)
+def _moment_form(moment: type[RampAverage], *orders: int) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
+    symbols = tuple(
+        sp.Dummy(name, real=True, positive=positive or None) for name, positive in moment.arguments
+    )
     return rewrite_for_accuracy(moment(*orders, *symbols).closed_form()), symbols
 
 
@@ -530,7 +535,7 @@ class _Rewriter:
             return _power(expr)
         if isinstance(expr, sp.log):
             return _logarithm(expr.args[0])
-        return accurate_moment(expr) if isinstance(expr, ramp_moment | kink_moment) else None
+        return accurate_moment(expr) if isinstance(expr, RampAverage) else None
 
     def _cases(
         self, better: sp.Expr, where: sp.Basic, otherwise: sp.Expr, *kept: sp.Expr

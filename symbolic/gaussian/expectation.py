@@ -32,6 +32,7 @@ from ..expressions.averages import Average, LineAverage
 from ..expressions.functions import relu
 from ..expressions.parser import parse_expression
 from ..expressions.regularity import Parity, analyse, require_square_integrable
+from ..expressions.textbook_forms import textbook_form
 from .power_rules import radial_integrand
 from .quadrature import expectation_value, joint_value
 from .rules import blocks, closed_form, joint_closed_form, quadratic_form
@@ -156,6 +157,8 @@ def _vanishes_by_parity(integrand: sp.Expr, variable: sp.Symbol) -> bool:
 def expect(integrand: str | sp.Expr, variable: sp.Symbol | GaussianVector | None = None) -> sp.Expr:
     r"""Return :math:`\mathbb{E} f` in closed form if a rule gives one, else as a node.
 
+    Closed forms are those of a textbook (:mod:`.textbook_forms`).
+
     Parameters
     ----------
     integrand : Expr or str
@@ -191,7 +194,7 @@ def expect(integrand: str | sp.Expr, variable: sp.Symbol | GaussianVector | None
         variable = sp.Symbol("z", real=True) if variable is None else variable
         integrand = _read(integrand, variable)
     if isinstance(variable, GaussianVector):
-        return expect_joint(integrand, variable)
+        return _as_printed(expect_joint(integrand, variable))
     if variable is None:
         raise ParameterError(
             "variable is missing: name the standard normal variable of the integrand, as in "
@@ -199,7 +202,12 @@ def expect(integrand: str | sp.Expr, variable: sp.Symbol | GaussianVector | None
         )
     node = GaussianExpectation(integrand, variable)
     require_one_meaning({*as_expression(integrand, "integrand").free_symbols, variable})
-    return node.doit()
+    return _as_printed(node.doit())
+
+
+def _as_printed(value: sp.Expr) -> sp.Expr:
+    """Return a closed form as a textbook has it; what holds averages, as it is."""
+    return value if value.has(Average) else textbook_form(value)
 
 
 def _read(text: str, variable: sp.Symbol | GaussianVector) -> sp.Expr:
@@ -451,15 +459,17 @@ def on_a_line(integrand: sp.Expr, law: GaussianVector) -> tuple[sp.Expr, sp.Symb
         return integrand.xreplace({pivot: law.mean[0] + spread * z}), z
     if integrand.has(sp.Piecewise):
         return None
-    for function in integrand.atoms(sp.Function, sp.exp):
-        if not function.free_symbols & set(law.variables) or len(function.args) > 2:
+    inside = [f.args[0] for f in integrand.atoms(sp.Function, sp.exp) if len(f.args) <= 2]
+    inside += [power.base for power in integrand.atoms(sp.Pow)]
+    for argument in sorted(inside, key=sp.default_sort_key):
+        if not argument.free_symbols & set(law.variables):
             continue
-        affine = quadratic_form(function.args[0], law.variables)
+        affine = quadratic_form(argument, law.variables)
         if affine is None or any(map(any, affine.matrix)):
-            return None
+            continue
         slopes = affine.linear
         if not slopes[0].is_nonzero or not all(slopes[1:]):
-            return None
+            continue
         combination = sp.Add(*(s * x for s, x in zip(slopes, law.variables, strict=True)))
         rest = combination - slopes[0] * pivot
         on_line = sp.expand(integrand.xreplace({pivot: (z - rest) / slopes[0]}))

@@ -303,5 +303,9 @@ def radial_integrand(
                 *(k + 2 * j for j in range(degree // 2))
             )
             total.append(c * mean_power * radius**degree * along)
-    weight = sp.sqrt(2 * sp.pi) / (2 ** sp.Rational(k, 2) * sp.gamma(sp.Rational(k, 2)))
-    return weight * sp.Abs(z) ** (k - 1) * sp.Add(*total)
+    return chi_weight(k) * sp.Abs(z) ** (k - 1) * sp.Add(*total)
+
+
+def chi_weight(k: int) -> sp.Expr:
+    r"""Return w with :math:`\mathbb{E}\,g(|x|) = w\,\mathbb{E}|z|^{k-1} g(|z|)` for k variables."""
+    return sp.sqrt(2 * sp.pi) / (2 ** sp.Rational(k, 2) * sp.gamma(sp.Rational(k, 2)))

@@ -24,7 +24,7 @@ import sympy as sp
 from mpmath.libmp import to_fixed
 
 from ...errors import ConvergenceError, EmissionError, UnsupportedExpressionError
-from ...runtime.precise_rules import legendre
+from ...runtime.rules import Rule, legendre
 from ..expressions._singularities import NONSMOOTH
 from ..expressions.bivariate_normal import BivariateNormalCDF
 from ..expressions.regularity import analyse
@@ -505,7 +505,7 @@ def _pieces(first: _Side, second: _Side, r: Any, ctx: Any, agree: Callable[..., 
     band = 2 * min(spread * first.reach, second.reach)
     with ctx.workprec(ctx.prec + lost):
         rule = legendre(ctx, _DEGREE)
-        while len(rule) ** 2 * 2 * first.reach * band / width**2 <= _MOST_PAIRS_OF_PIECES:
+        while len(rule.nodes) ** 2 * 2 * first.reach * band / width**2 <= _MOST_PAIRS_OF_PIECES:
             mine, others = (_rule_on_pieces(s, rule, width, spread) for s in (first, second))
             value, size = _sum_over_pieces(mine, others, r, ctx)
             if previous is not None and agree(abs(value - previous), value, size):
@@ -517,9 +517,7 @@ def _pieces(first: _Side, second: _Side, r: Any, ctx: Any, agree: Callable[..., 
     )
 
 
-def _rule_on_pieces(
-    side: _Side, rule: Sequence[tuple[Any, Any]], width: Any, spread: Any
-) -> list[_Piece]:
+def _rule_on_pieces(side: _Side, rule: Rule, width: Any, spread: Any) -> list[_Piece]:
     ctx = side.ctx
     inside = [k for k in side.kinks if abs(k) < side.reach]
     result = []
@@ -528,11 +526,11 @@ def _rule_on_pieces(
         half = (b - a) / (2 * count)
         for number in range(count):
             centre = a + (2 * number + 1) * half
-            nodes = [centre + half * t for t, _ in rule]
+            nodes = [centre + half * t for t in rule.nodes]
             values = zip(*(side.values(x) for x in nodes), strict=True)
             weights = [
                 half * weight * ctx.exp(-((x / spread) ** 2) / 2)
-                for x, (_, weight) in zip(nodes, rule, strict=True)
+                for x, weight in zip(nodes, rule.weights, strict=True)
             ]
             weighted = [[w * y for w, y in zip(weights, row, strict=True)] for row in values]
             result.append(_Piece(centre, half, nodes, weighted))

@@ -34,6 +34,7 @@ from ..exact.constant_enclosures import enclosed_sign
 from ..expressions.bivariate_normal import is_far_below
 from ..expressions.functions import HALF, OwenT
 from ..expressions.piecewise_polynomials import by_steps
+from ..expressions.textbook_forms import with_arcsines
 from .integrand_kernels import (
     affine_or_quadratic,
     group_by_kernel,
@@ -561,27 +562,6 @@ def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
             return None
         total.append(value)
     return with_arcsines(sp.Add(*total))
-
-
-def with_arcsines(value: sp.Expr) -> sp.Expr:
-    """Write angles by arcsines of rational numbers, as arcsine laws do, where that is shorter.
-
-    Examples
-    --------
-    >>> with_arcsines(5 - 20 * sp.atan(sp.sqrt(5) / 5) / sp.pi)
-    10*asin(2/3)/pi
-    """
-    angles = [a for a in value.atoms(sp.atan) if (a.args[0] ** 2).is_Rational and a.args[0] > 0]
-    if not angles:
-        return value
-    # 2 atan(t) = arccos((1 - t²)/(1 + t²))
-    squares = {a: a.args[0] ** 2 for a in angles}
-    rule = {a: sp.pi / 4 - sp.asin((1 - t) / (1 + t)) / 2 for a, t in squares.items()}
-    terms = (
-        sp.expand_mul(term.xreplace(rule)) if term.has(*angles) else term
-        for term in sp.Add.make_args(value)
-    )
-    return min(value, sp.Add(*terms), key=sp.count_ops)
 
 
 def _polynomial_times(

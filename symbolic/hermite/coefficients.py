@@ -34,6 +34,7 @@ from ...errors import (
     UnsupportedExpressionError,
 )
 from ...pages import Table, Typeset, as_html, columns, shorten
+from ...pictures import Drawn, Line, Lines
 from ..exact.enclosures import Enclosure
 from ..expressions.activations import CATALOGUE, Activation, activation, z
 from ..expressions.expression_text import expression_text
@@ -170,7 +171,7 @@ class CoefficientBasis(enum.Enum):
 
 
 @dataclass(frozen=True, repr=False)
-class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
+class HermiteCoefficients(Typeset, Drawn, AbstractSequence[sp.Expr]):
     r"""The exact Hermite coefficients :math:`\mu_0, \dots, \mu_K` of a function, as a sequence.
 
     Made by :func:`.hermite.coefficients.hermite_coefficients`; the constructor does not check
@@ -314,6 +315,25 @@ class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
         """
         self._require_numbers(digits)
         return tuple(value if value == 0 else value.evalf(digits) for value in self.values)
+
+    def picture(self) -> Lines:
+        """Return the sizes of the orthonormal coefficients, with their asymptotic law.
+
+        Raises
+        ------
+        ParameterError
+            If the function has parameters.
+        """
+        orders = [k for k, value in enumerate(self.values) if value != 0]
+        sizes = self.evalf()
+        values = [float(abs(sizes[k]) / sp.sqrt(sp.factorial(k))) for k in orders]
+        lines = [Line(orders, values, shorten(self.name, 30), style="", mark="o")]
+        if self.decay is not None and self.decay.envelope != 0:
+            places = list(range(1, self.order + 1))
+            envelope = [float(self.decay.envelope.subs(self.decay.k, k)) for k in places]
+            law = f"decay: {self.decay.kind.value}"
+            lines.append(Line(places, envelope, law, style="--", beside=True))
+        return Lines(lines, "$k$", r"$|\mu_k|/\sqrt{k!}$", logarithmic="y")
 
     def enclosures(self, digits: int = _SHOWN_DIGITS) -> tuple[Enclosure, ...]:
         """Return proven enclosures of the coefficients, by ball arithmetic.

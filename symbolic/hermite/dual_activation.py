@@ -25,6 +25,7 @@ import sympy as sp
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError, UnsupportedExpressionError
 from ...pages import Typeset
+from ...pictures import Drawn, Line, Lines
 from ..expressions.activations import Activation, activation, z
 from ..expressions.arguments import as_expression
 from ..expressions.bivariate_normal import with_far_tails
@@ -46,6 +47,7 @@ _DIGITS = 30
 _ESTIMATED_ERROR = sp.Rational(1, 10**25)
 
 CLOSED_FORM = "closed form"
+EXPECTATION = "expectation without a closed form by rules"
 PROVEN = "Hermite series, coefficients and remainder proven by ball arithmetic"
 ESTIMATED = "Hermite series, remainder bounded, coefficients and second moments by quadrature"
 
@@ -76,7 +78,7 @@ class DualValue:
 
 
 @dataclass(frozen=True, repr=False)
-class DualActivation(Typeset):
+class DualActivation(Typeset, Drawn):
     r"""The function :math:`\rho \mapsto \mathbb{E}[f(u)g(v)]` of the correlation.
 
     Made by :func:`dual_activation`.
@@ -87,6 +89,7 @@ class DualActivation(Typeset):
     rho : Symbol
         The correlation.
     closed_form : Expr or None
+        With parameters, and where no rule applies, the expectation itself.
     coefficients : tuple of pairs of intervals
         (μ_k(f), μ_k(g)) for k = 0, ..., K as (midpoint, radius), rational; none with a closed form.
     tails : pair of Expr
@@ -143,6 +146,12 @@ class DualActivation(Typeset):
         if not (at.is_number and at.is_real) or (1 - at**2).is_negative:
             raise ParameterError(f"rho has to be a number in [-1, 1], not {rho!r}")
         unit = sp.Rational(1, 10 ** (digits - 1))
+        if self.f.parameters or self.g.parameters:
+            named = list(dict.fromkeys((*self.f.parameters, *self.g.parameters)))
+            raise ParameterError(
+                f"the value depends on {', '.join(map(str, named))}; give numbers, as in "
+                f"expr.subs({named[0]}, 2)"
+            )
         if self.closed_form is not None:
             number = with_far_tails(self.closed_form.subs(self.rho, at)).evalf(digits)
             if not (number.is_real and number.is_finite):
@@ -182,6 +191,25 @@ class DualActivation(Typeset):
         first, second = (Activation(f"d/dz {s.name}", s.derivative) for s in (self.f, self.g))
         return _dual(first, second, self.rho, None if self.order < 0 else max(self.order - 1, 0))
 
+    def picture(self) -> Lines:
+        """Return the function over all correlations.
+
+        Raises
+        ------
+        ParameterError
+            If the closed form has parameters.
+        """
+        if open_symbols := self.expr.free_symbols - {self.rho}:
+            names = ", ".join(sorted(map(str, open_symbols)))
+            raise ParameterError(f"a figure needs numbers for {names}; give them in the functions")
+        places = [sp.Rational(k, _HALF_POINTS) for k in range(-_HALF_POINTS, _HALF_POINTS + 1)]
+        values = [float(self.value(place, digits=15).value) for place in places]
+        same = self.f.name == self.g.name
+        label = self.f.name if same else f"{self.f.name}, {self.g.name}"
+        g = "f" if same else "g"
+        left = rf"$\mathbb{{E}}[f(u)\,{g}(v)]$"
+        return Lines([Line([float(p) for p in places], values, label)], r"$\rho$", left)
+
     def latex(self) -> str:
         """LaTeX of the equation."""
         left = rf"\mathbb{{E}}\left[f(u)\,g(v)\right] = {sp.latex(self.expr)}"
@@ -198,6 +226,8 @@ class DualActivation(Typeset):
 
 
 _Interval = tuple[sp.Rational, sp.Rational]
+# Points of a figure on each side of zero.
+_HALF_POINTS = 40
 
 
 def dual_activation(
@@ -213,7 +243,7 @@ def dual_activation(
     ----------
     f, g : str, Expr or Activation
         As :func:`.activations.activation` takes them; g = f if not given. Parameters stay in the
-        closed form; without one they are refused.
+        closed form, or in the expectation where there is none.
     rho : Symbol
         The correlation, declared real.
     order : int, optional
@@ -235,6 +265,9 @@ def dual_activation(
     >>> dual = dual_activation("tanh", rho)
     >>> dual, dual.value(sp.Rational(1, 2), digits=9).value
     (DualActivation(E[tanh(u) tanh(v)] = Hermite series to order 20), 0.186324413)
+    >>> dual = dual_activation(activation("tanh(a*z)", parameters="a"), rho)
+    >>> dual.expr, dual.rests_on
+    (E_{u,v}[tanh(a*u)*tanh(a*v)], 'expectation without a closed form by rules')
     """
     if not isinstance(rho, sp.Symbol) or not rho.is_real:
         raise ParameterError(f"rho has to be a Symbol declared real, not {rho!r}")
@@ -249,17 +282,21 @@ def dual_activation(
 
 
 def _dual(f: Activation, g: Activation, rho: sp.Symbol, order: int | None) -> DualActivation:
+    named = list(dict.fromkeys((*f.parameters, *g.parameters)))
     if order is None:
-        u, v = sp.symbols("u v", cls=sp.Dummy, real=True)
+        u, v = sp.symbols("u v", real=True)
+        if {"u", "v"} & {x.name for x in (rho, *named)}:
+            u, v = sp.symbols("u v", cls=sp.Dummy, real=True)
         result = expect_joint(f(u) * g(v), correlated_pair(u, v, rho))
         if not result.has(JointExpectation, GaussianExpectation):
             return DualActivation(f, g, rho, result)
+        if named:
+            return DualActivation(f, g, rho, result, rests_on=EXPECTATION)
         order = DEFAULT_ORDER
-    if f.parameters or g.parameters:
-        names = ", ".join(map(str, dict.fromkeys((*f.parameters, *g.parameters))))
+    if named:
         raise UnsupportedExpressionError(
-            f"E[{f.name}(u) {g.name}(v)] has no closed form by rules, and its Hermite series needs "
-            f"numbers: give values to {names}, or declare them real or with a sign"
+            f"the Hermite series of E[{f.name}(u) {g.name}(v)] needs numbers: give values to "
+            f"{', '.join(map(str, named))}, or leave out order for the expectation itself"
         )
     if importlib.util.find_spec("flint") is not None:
         moments, rests_on = _proven_moments, PROVEN

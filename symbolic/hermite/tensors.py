@@ -258,7 +258,8 @@ def _orthogonal_rows(rotation: sp.MatrixBase, size: int) -> tuple[Any, list[list
     """Return the field of the entries, and them by rows."""
     if not isinstance(rotation, sp.MatrixBase) or rotation.shape != (size, size):
         raise ParameterError(f"rotation must be a {size} x {size} SymPy matrix, got {rotation!r}")
-    number_field, flat = exact_field(rotation.flat())
+    parameters = sorted(rotation.free_symbols, key=str)
+    number_field, flat = exact_field(rotation.flat(), formal=parameters)
     rows = [flat[i * size : (i + 1) * size] for i in range(size)]
     for i, first in enumerate(rows):
         for j, second in enumerate(rows[: i + 1]):

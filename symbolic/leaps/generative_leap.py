@@ -34,9 +34,9 @@ import functools
 import html
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import sympy as sp
 from sympy.polys.rings import PolyElement
@@ -48,17 +48,20 @@ from ..exact.constant_enclosures import enclosed_sign
 from ..exact.fields import common_field
 from ..expressions._singularities import affine_slope, expanded
 from ..expressions.functions import relu
+from ..expressions.parser import Parameters
 from ..expressions.regularity import Parity, analyse, reflectable
 from ..gaussian.hermite_polynomials import pairings
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.heat_flow import function_of
+from ..targets.cases import without_splitting
 from ..targets.conditional_spans import MultiIndex, SpanRow, SpanSource
+from ..targets.formal_fields import spanned
 from ..targets.spans import spans_of
 from ..targets.subspaces import Element, Subspace, reduced, vector_text
-from ..targets.target import Target, closed_target as read_target
+from ..targets.target import Target, target as read_target
 from .isotropic_leap import isotropic_leap
 from .leap_index import TargetLike, leap_index
-from .symmetries import find_symmetry, reflection_in
+from .symmetries import find_symmetry, is_invariant_in, reflection_in
 
 HIGHEST_POWER = 4
 # y² is not multiplied out if it takes more products of two terms, in integers or in a larger field.
@@ -463,6 +466,11 @@ class GenerativeLeap(Typeset, WritesJson):
         return "; then ".join(step.witness for step in self.steps)
 
     @property
+    def summary(self) -> str:
+        """The value or the bounds, with what they rest on, in one line."""
+        return str(self)
+
+    @property
     def bounds(self) -> str:
         """The value or the bounds, as a text."""
         if self.is_exact:
@@ -522,12 +530,20 @@ class GenerativeLeap(Typeset, WritesJson):
         }
 
 
-def generative_leap(target: TargetLike) -> GenerativeLeap:
+def generative_leap(
+    target: TargetLike,
+    *,
+    variables: Sequence[sp.Symbol] | None = None,
+    parameters: Parameters = True,
+) -> GenerativeLeap:
     """Return the generative leap, or bounds of it, with certificates.
 
     Parameters
     ----------
     target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -550,10 +566,79 @@ def generative_leap(target: TargetLike) -> GenerativeLeap:
     --------
     >>> print(generative_leap("He(3, x1)").steps[0].witness)
     y^3 shows R^1 at order 1: E[y^3 x⊥] = (324)
+    >>> tree = generative_leap("x1*x2 + a*x1**2", parameters="a")
+    >>> [(str(leaf.case), int(leaf.value)) for leaf in tree.leaves]
+    [('all values', 2)]
     """
-    f = read_target(target)
+    f = read_target(target, variables, parameters=parameters)
+    if f.has_open_parameters:
+        return cast(GenerativeLeap, f.by_cases(generative_leap, "generative leap"))
+    if f.case is not None:
+        # Where a = b, for one, f may have a symmetry.
+        f.case.require_irreducible()
+        f = f.specialised()
     # A constant target is refused in words.
     return _Run(f, int(leap_index(f))).result()
+
+
+def generative_leap_of_labels(probabilities: Mapping[sp.Expr, Target], name: str) -> GenerativeLeap:
+    r"""Return the generative leap of finitely many labels drawn with probabilities given x.
+
+    Every transform is a sum of indicators, and :math:`\mathbb{E}[1\{y\} \,|\, x] = P(y|x)`, so that
+    the greedy run is that of all P(y|·) together (derived here); two labels need one of them. It
+    is exact.
+
+    Parameters
+    ----------
+    probabilities : mapping from label to Target
+        P(y|x), which add up to one.
+    name : str
+        Of the law.
+
+    Raises
+    ------
+    AssumptionError
+        If the labels do not depend on x.
+    UndecidedError
+        If an order cannot be decided.
+
+    Examples
+    --------
+    >>> laws = {1: "(1 + erf(x1)*4/5)/2", -1: "(1 - erf(x1)*4/5)/2"}
+    >>> found = generative_leap_of_labels({y: read_target(p) for y, p in laws.items()}, "erf")
+    >>> int(found), found.standing, found.steps[0].witness
+    (1, 'exact', '1{y = 1} shows R^1 at order 1')
+    """
+    listed = list(probabilities.items())
+    if len(listed) == 2:
+        listed = listed[:1]
+    sources = [(y, spans_of(p)) for y, p in listed]
+    dimension = listed[0][1].dimension
+    subspace = Subspace.zero(dimension)
+    steps: list[GenerativeStep] = []
+    while True:
+        orders = {y: source.conditional_order(subspace) for y, source in sources}
+        known = [order for order in orders.values() if order is not None]
+        if not known:
+            break
+        order, after, shown = min(known), subspace, []
+        for y, source in sources:
+            if orders[y] == order:
+                span = source.grow(subspace, order, strict=True)
+                after = after + span.subspace
+                shown.append((y, span))
+        names = " and ".join(f"1{{y = {y}}}" for y, _ in shown)
+        verb = "shows" if len(shown) == 1 else "show"
+        vectors = tuple(row.vector for _, span in shown for row in span.rows)
+        steps.append(
+            GenerativeStep(order, names, f"{names} {verb} {after} at order {order}", after, vectors)
+        )
+        subspace = after
+    if not steps:
+        raise AssumptionError(f"the labels {name!r} do not depend on x: nothing is to be learned")
+    value = max(step.order for step in steps)
+    reason = "every T(y) is a sum of indicators of labels"
+    return GenerativeLeap(name, value, value, reason, tuple(steps))
 
 
 class _Run:
@@ -622,7 +707,7 @@ class _Run:
             while step is None and order <= max(highest, self.lower):
                 # The lower bound may rise on the way, and lower orders need not be tried then.
                 order = max(order, self.lower)
-                step = next(self._candidates(order), None)
+                step = self._step(order)
                 order += step is None
             if step is None:
                 return None
@@ -630,7 +715,15 @@ class _Run:
             self.subspace = step.subspace
         return max(step.order for step in self.steps)
 
-    def _candidates(self, order: int) -> Iterator[GenerativeStep]:
+    def _step(self, order: int) -> GenerativeStep | None:
+        """Return a step of at most the order; with parameters first one that all values admit."""
+        if self.f.case is not None:
+            with without_splitting():
+                for step in self._candidates(order, sure=True):
+                    return step
+        return next(self._candidates(order), None)
+
+    def _candidates(self, order: int, *, sure: bool = False) -> Iterator[GenerativeStep]:
         """Yield steps of at most the order; y itself first, then transforms with a number."""
         yield from self._by_label(order)
         missing = self.relevant.intersection(self.subspace.orthogonal_complement())
@@ -641,8 +734,10 @@ class _Run:
             yield from self._by_half_line()
             yield from self._by_powers_of_others(order)
             return
-        yield from self._by_powers(order)
-        if missing.dimension == 1 and not is_even:
+        yield from self._by_powers(order, sure=sure)
+        if sure:
+            return
+        if missing.dimension == 1 and not is_even and not is_invariant_in(self.f, missing):
             name = vector_text(missing.basis[0])
             yield GenerativeStep(
                 1,
@@ -672,11 +767,16 @@ class _Run:
         if span.rows and span.subspace.dimension > self.subspace.dimension:
             yield _by_y(span.rows[0].order, span.subspace, span.rows)
 
-    def _by_powers(self, order: int) -> Iterator[GenerativeStep]:
+    def _by_powers(self, order: int, *, sure: bool) -> Iterator[GenerativeStep]:
         assert self.moments is not None
         for tensor_order in range(1, min(order, 2) + 1):
             for power in range(2, HIGHEST_POWER + 1):
-                step = self._by_power(power, tensor_order)
+                try:
+                    step = self._by_power(power, tensor_order)
+                except UndecidedError:
+                    if not sure:
+                        raise
+                    continue
                 if step is not None:
                     yield step
 
@@ -684,7 +784,7 @@ class _Run:
         assert self.moments is not None
         span, first = self.subspace, None
         for signal in self.moments.signals(self.subspace, power, order):
-            span = span + Subspace.spanned_by(signal.vectors, self.f.dimension)
+            span = span + spanned(signal.vectors, self.f.dimension, self.f.case)
             first = first or signal
             if self.relevant <= span:
                 break
@@ -803,7 +903,7 @@ def label_power(target: Target, power: int) -> Target | None:
     label = _in_signs(target.expr)
     result = _in_signs(expanded(label**power))
     try:
-        return read_target(result, target.variables)
+        return replace(read_target(result, target.variables), case=target.case)
     except GiantstepError:
         return None
 

@@ -34,7 +34,7 @@ from ..expressions.parser import Parameters
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import HIGHEST_OPEN_ORDER, hermite_coefficient
 from ..hermite.expansion import expansion_latex, expansion_text
-from ..targets.cases import Case, by_cases, numerator
+from ..targets.cases import Case, by_cases
 from ..targets.conditional_spans import HIGHEST_DEGREE, MultiIndex
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
@@ -213,7 +213,7 @@ def information_exponent(f: str | sp.Expr | Activation, *, parameters: Parameter
     if f.parameters:
         tree = by_cases(
             Case(f.parameters),
-            lambda case: _first_order(f, lambda c, _: case.decide([numerator(c)])),
+            lambda case: _first_order(f, lambda c, _: case.decide([c])),
             f"information exponent of {f.name}",
         )
         return cast(int, tree)
@@ -275,7 +275,7 @@ def _first_of_case(
     order = sorted(coefficients, reverse=True)
     if not order or f.vanish(list(coefficients.values()), what):
         return None
-    sure = (a for a in order if case.vanish([numerator(coefficients[a])]) is False)
+    sure = (a for a in order if case.vanish([coefficients[a]]) is False)
     alpha = next(sure, None)
     if alpha is None:
         alpha = next(a for a in order if not f.vanish([coefficients[a]], what))

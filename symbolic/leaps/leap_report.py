@@ -16,6 +16,7 @@ import sympy as sp
 from ...errors import GiantstepError, ParameterError
 from ...json_document import WritesJson
 from ...pages import Block, Indented, Listing, Page, Table, Typeset
+from ...pictures import Bars, Chain, Drawn
 from ..expressions.parser import Parameters
 from ..expressions.standing import Standing
 from ..targets.conditional_spans import Span, SpanRow, SpanSource
@@ -54,7 +55,7 @@ class FiltrationLevel:
 
 
 @dataclass(frozen=True)
-class LeapFiltration(Page, Typeset, WritesJson):
+class LeapFiltration(Page, Typeset, Drawn, WritesJson):
     """The subspaces V_1 ⊆ V_2 ⊆ … of the directions that show up to an order.
 
     Attributes
@@ -129,6 +130,18 @@ class LeapFiltration(Page, Typeset, WritesJson):
         chain = " ⊂ ".join(f"V_{level.order} = {level.subspace}" for level in self.levels)
         end = "" if self.is_complete else f", undetermined beyond V_{self.checked_order}"
         yield chain + end
+
+    def picture(self) -> Chain:
+        """Return the chain of subspaces, each with the orders that made it."""
+        return Chain(
+            links=["{0}", *(str(level.subspace) for level in self.levels)],
+            heights=[0, *(level.subspace.dimension for level in self.levels)],
+            reasons=[f"order {level.order}" for level in self.levels],
+            title=f"f = {self.target}",
+            end="" if self.is_complete else f"undetermined beyond order {self.checked_order}",
+            highest=self.target.relevant_subspace.dimension,
+            over="orders of Hermite tensors",
+        )
 
     def latex(self) -> str:
         """Return the chain in LaTeX, without delimiters."""
@@ -232,7 +245,7 @@ class Consequence:
 
 
 @dataclass(frozen=True, repr=False)
-class LeapReport(Page, Typeset, WritesJson):
+class LeapReport(Page, Typeset, Drawn, WritesJson):
     """The leaps of a target.
 
     Attributes
@@ -357,6 +370,17 @@ its wording is not verified)
         yield Indented([Table(cells)])
         yield "what follows"
         yield Listing(list(map(str, self.consequences)), mark="")
+
+    def picture(self) -> Bars:
+        """Return the indices as bars; what is known of one within bounds is its lower bound."""
+        numbers, texts = {}, {}
+        for key, name in _NAMES.items():
+            leap = getattr(self, key)
+            if leap is not None and not isinstance(leap, LeapFiltration):
+                exact = not isinstance(leap, GenerativeLeap)
+                numbers[name] = (float(leap if exact else leap.lower), None)
+                texts[name] = str(int(leap)) if exact else leap.bounds
+        return Bars(numbers, "leap", f"f = {self.target}", texts)
 
     @property
     def summary(self) -> str:

@@ -46,7 +46,8 @@ from ..expressions.expression_text import expression_text
 from ..expressions.regularity import Parity
 from ..gaussian.zero_test import is_exactly_zero
 from ..targets.activation_mask import DegreeMask
-from ..targets.formal_fields import in_atoms, read_open_number, read_subspace
+from ..targets.cases import read_case_number
+from ..targets.formal_fields import in_atoms, read_subspace
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace, vector_latex, vector_text
 from ..targets.target import Target
@@ -215,15 +216,15 @@ class ReadoutClusters:
             line, certain, reachable = map(read_subspace, spaces)
             directions = tuple(
                 ClusterDirection(
-                    read_open_number(entry["readout"]),
+                    read_case_number(entry["readout"]),
                     bool(entry["paired"]),
                     Parity[entry["parity"]],
-                    tuple((int(k), tuple(map(read_open_number, r))) for k, r in entry["terms"]),
+                    tuple((int(k), tuple(map(read_case_number, r))) for k, r in entry["terms"]),
                 )
                 for entry in content["directions"]
             )
             return cls(
-                tuple(read_open_number(a) for a in content["readouts"]),
+                tuple(read_case_number(a) for a in content["readouts"]),
                 int(content["step"]),
                 line,
                 certain,
@@ -353,7 +354,7 @@ def _have_equal_norms(target: Target, mask: DegreeMask, step: int) -> bool:
     """Whether the steps before this one lengthen neurons of readouts ±a alike."""
     if not any(mask.admits(2, earlier) for earlier in range(1, min(step, 3))):
         return True
-    return is_exactly_zero(target.mean, f"the mean of {target.name}")
+    return target.vanish([target.mean], f"the mean of {target.name}")
 
 
 def _pairs_and_singles(readouts: Sequence[sp.Expr]) -> tuple[list[sp.Expr], list[sp.Expr]]:
@@ -406,7 +407,9 @@ def _along(
                         value *= b[j] ** (power - (i == j))
                 row = result.setdefault(k, [field.zero] * len(b))
                 row[i] += value
-    rows = {k: Subspace.from_elements([row], field, len(b)) for k, row in result.items()}
+    rows = {
+        k: Subspace.from_elements([row], field, len(b), target.case) for k, row in result.items()
+    }
     return [
         (k, tuple(map(field.to_sympy, result[k]))) for k in sorted(result) if not rows[k] <= line
     ]

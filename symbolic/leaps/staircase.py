@@ -37,14 +37,16 @@ from sympy.polys.rings import PolyElement
 from ...errors import AssumptionError, ExpressionError, ParameterError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Table, Typeset, as_html
+from ...pictures import Chain, Drawn
 from ..expressions.activations import Activation, activation
 from ..expressions.expression_text import expression_text
 from ..expressions.parser import Parameters, parse_expression
 from ..expressions.standing import Standing
 from ..hermite.expansion import expansion_text
 from ..targets.activation_mask import DegreeMask, activation_mask
+from ..targets.cases import case_of_numbers, read_case_number
 from ..targets.conditional_spans import HIGHEST_DEGREE, Span, SpanRow, SpanSource
-from ..targets.formal_fields import in_atoms, read_open_number, read_subspace
+from ..targets.formal_fields import in_atoms, read_subspace
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
 from ..targets.target import Target, target as read_target
@@ -267,7 +269,7 @@ class Variant(StrEnum):
 
 
 @dataclass(frozen=True, repr=False)
-class Staircase(Typeset, WritesJson):
+class Staircase(Typeset, Drawn, WritesJson):
     r"""The subspaces U_0 ⊂ U_1 ⊂ … that giant steps on a target learn.
 
     Made by :func:`staircase`.
@@ -412,6 +414,17 @@ class Staircase(Typeset, WritesJson):
         table = [Table(rows, _HEADINGS)] if rows else []
         return as_html([_headline(self), chain, *table, *_statements(self)])
 
+    def picture(self) -> Chain:
+        """Return the chain of subspaces, each with the terms of f that made it."""
+        return Chain(
+            links=["{0}", *map(_learned, self.steps)],
+            heights=[subspace.dimension for subspace in self.subspaces],
+            reasons=["; ".join(step.explanations) or "nothing new" for step in self.steps],
+            title=f"f = {name_text(self.target.name)}",
+            end=self.summary.rpartition(", ")[2],
+            highest=self.relevant_subspace.dimension,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; `from_dict` reads it back."""
         return staircase_to_dict(self)
@@ -542,14 +555,10 @@ def staircase(
             "readout and biases exclude each other: random biases spread the neurons of one "
             "readout; leave out one of the two"
         )
-    if f.parameters and values is not None:
-        raise ParameterError(
-            f"readout is understood for targets without parameters, and {f.name!r} has "
-            f"{', '.join(map(str, f.parameters))}; give values to them"
-        )
     if f.has_open_parameters:
         options: dict[str, Any] = {
             "variant": chosen, "student": student, "biases": biases, "max_steps": limit,
+            "readout": values,
         }  # fmt: skip
         tree = f.by_cases(lambda g: staircase(g, kappa, **options), "staircase")
         return cast(Staircase, tree)
@@ -716,8 +725,11 @@ def _count(value: Any) -> int | None:
 
 def _target(content: Mapping[str, Any]) -> Target:
     variables = [sp.Symbol(str(name), real=True) for name in content["variables"]]
-    parts = [parse_expression(text, variables, argument="target") for text in content["summands"]]
-    return replace(read_target(sp.Add(*parts), variables), name=str(content["name"]))
+    case = case_of_numbers()
+    known = variables if case is None else [*variables, *case.parameters]
+    parts = [parse_expression(text, known, argument="target") for text in content["summands"]]
+    read = replace(read_target(sp.Add(*parts), variables), name=str(content["name"]))
+    return read if case is None else replace(read, parameters=case.parameters, case=case)
 
 
 def _mask(content: Mapping[str, Any] | None) -> DegreeMask:
@@ -735,7 +747,7 @@ def _read_step(content: Mapping[str, Any]) -> dict[str, Any]:
         "directions": [
             (
                 {
-                    "vector": tuple(map(read_open_number, entry["vector"])),
+                    "vector": tuple(map(read_case_number, entry["vector"])),
                     "order": int(entry["order"]),
                     "inside": tuple(map(int, entry["inside"])),
                     "outside": tuple(map(int, entry["outside"])),

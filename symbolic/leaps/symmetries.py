@@ -125,6 +125,23 @@ def reflection_in(target: Target, moved: Subspace) -> Symmetry | None:
     return Symmetry("reflection", text, matrix, moved.orthogonal_complement())
 
 
+def is_invariant_in(target: Target, moved: Subspace) -> bool:
+    """Whether a target is invariant under -1 on a subspace; its case answers for parameters.
+
+    Of a function that is no polynomial, whether that is seen.
+    """
+    if target.case is None or not target.is_polynomial:
+        return reflection_in(target, moved) is not None
+    symbol = target.expansion.symbol_element
+    image = rotated(symbol, _reflection_matrix(moved))
+    _, of_symbol, of_image = common_field(symbol.ring.domain, image.ring.domain)
+    field = image.ring.domain
+    left = {alpha: of_image(c) for alpha, c in image.items()}
+    for alpha, c in symbol.items():
+        left[alpha] = left.get(alpha, field.zero) - of_symbol(c)
+    return target.vanish([field.to_sympy(c) for c in left.values()], "an odd part")
+
+
 def _reflection_matrix(moved: Subspace) -> sp.ImmutableMatrix:
     return sp.ImmutableMatrix(sp.eye(moved.ambient_dimension) - 2 * moved.projector())
 
@@ -132,7 +149,7 @@ def _reflection_matrix(moved: Subspace) -> sp.ImmutableMatrix:
 def _is_invariant(symbol: PolyElement, matrix: sp.MatrixBase) -> bool:
     """Whether F∘g = F: points refute it quickly, substitution proves it."""
     r = symbol.ring.ngens
-    number_field, entries = exact_field(list(matrix))
+    number_field, entries = exact_field(list(matrix), formal=sorted(matrix.free_symbols, key=str))
     field, of_symbol, of_matrix = common_field(symbol.ring.domain, number_field)
     rows = [[of_matrix(c) for c in entries[i * r : (i + 1) * r]] for i in range(r)]
     terms = {alpha: of_symbol(c) for alpha, c in symbol.items()}

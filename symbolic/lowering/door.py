@@ -14,9 +14,10 @@ from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from ...errors import EmissionError
 from ..expressions.averages import Average, DataAverage
+from ..expressions.bivariate_normal import BivariateNormalCDF
 from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.jumps import single_comparisons
-from ..gaussian.ramp_moments import kink_moment, ramp_moment
+from ..gaussian.ramp_moments import RampAverage
 from ..losses.proximal import MoreauEnvelope, Proximal
 from ..printing.special_functions import is_known, known_functions
 from ..systems.random_matrix import MarchenkoPasturAverage, Resolvent
@@ -29,7 +30,7 @@ _ARITHMETIC = (
 _AVERAGES = (GaussianExpectation, MarchenkoPasturAverage, Resolvent, DataAverage)
 _PROXIMAL = (Proximal, MoreauEnvelope, Str)
 # Written in known functions later, when nothing is differentiated any more.
-_CLOSED_LATER = (ramp_moment, kink_moment)
+_CLOSED_LATER = (RampAverage, BivariateNormalCDF)
 
 
 def admit(expr: sp.Expr, place: str) -> sp.Expr:

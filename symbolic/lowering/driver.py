@@ -7,18 +7,30 @@ of the integrands ask for, then one more as long as the error is above the toler
 
 All of it is written here, in the language-neutral text, for every target: the solver in
 :mod:`giantstep.numeric` and the files in Python decide for arrays of rows (`array_driver`), files
-in C and Julia row by row (`solve_row`). The mpmath target has a driver of another kind: from digits
-it knows how many nodes suffice, and rounding is bought off with digits of the working precision.
+in C, in Julia and in mpmath row by row (`solve_row`). What a level is differs with the numbers: in
+floats three rules, in mpmath one, whose nodes follow from the digits and whose error is known from
+the level before (:mod:`giantstep.runtime.precision`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ...runtime import rules
+from ...runtime.rules import (
+    GRID_PANEL,
+    GRID_REACH,
+    GRID_STEP,
+    MOST_REFINEMENTS,
+    NEGLIGIBLE,
+    NEGLIGIBLE_ON_GRID,
+    PANEL,
+    REACH,
+)
 from ..printing.language import Function, Kind, Parameter
-from ..printing.spellings import ArrayLanguage, PythonLanguage
+from ..printing.runtime_text import runtime_function
+from ..printing.spellings import ArrayLanguage, MpmathLanguage, PythonLanguage
 from .program import Program
 from .rows import LEVELS
 
@@ -27,36 +39,9 @@ FIRST_STEP = 0.13
 
 0.25 gives 1e-16 for smoothed activations; the error estimate of 0.13 is good enough to show 1e-11,
 and a few more nodes cost less than a second attempt."""
-FIRST_PANEL = 1.5
-"""Length of a panel of the first rule between kinks of tables, at the most."""
-REACH = 10.5
-"""Where the first rule ends: the normal density there is 5e-25, so that integrands may grow."""
-FARTHEST_REACH = 37.0
-MOST_REFINEMENTS = 7
-"""How often rules are refined, as long as that brings something."""
 FINEST_LEVEL = 10
 """The finest level that a narrow integrand asks for."""
 LAST_LEVEL = FINEST_LEVEL + MOST_REFINEMENTS
-REACH_NODES = 43
-"""Nodes at which is looked how tables grow."""
-GRID_STEP, GRID_INNER_STEP, GRID_PANEL, GRID_REACH = 0.17, 0.4, 3.0, 8.8
-"""The same for a grid of several variables, coarser because nodes multiply: trapezoidal steps of
-the node and of inner nodes, length of panels of both per unit width, and a radius."""
-# Squares of tables times the density are this small where a rule may end, relative to the largest;
-# of a grid, whose nodes multiply, too.
-_NEGLIGIBLE, _NEGLIGIBLE_ON_GRID = 1e-18, 1e-13
-# Integrands that move with the unknowns may grow: each coarser rule goes less far, so that what
-# lies at the ends is part of the difference of two rules, and each refinement goes farther.
-_NESTED_REACH = 0.9
-LONGER_REACH = 1.2
-# The same on a grid of several variables, where doubling the nodes divides distances by the square
-# root of two.
-_LONGER_REACH_OF_GRID = math.sqrt(1.2)
-# Panels in each piece of a line that is cut at moving points, at the first level.
-_PANELS = 16
-# Above this an estimate that stops falling says that the rules do not resolve the integrand yet,
-# below it that rounding is left.
-_RESOLVED = 1e-9
 
 
 def _numbers(reals: str, wholes: str = "") -> tuple[Parameter, ...]:
@@ -94,10 +79,10 @@ return error - rounding * size <= max(rtol, rounding) * size
 BETTER = Function(
     name="rule_better",
     parameters=_numbers("before after rounding", "level"),
-    body=f"""
+    body="""
 # Where a refinement brings nothing, rounding is all that is left; unless the estimate is
 # large still: then the finer rule is trusted more, even if its estimate has grown.
-unresolved = before > {_RESOLVED} and before > rounding and isfinite(after)
+unresolved = before > resolved and before > rounding and isfinite(after)
 # Twice without a solution: a finer rule will not find one.
 hopeful = level < 1 or isfinite(before) or isfinite(after)
 return (2.0 * after <= before or unresolved) and hopeful
@@ -149,101 +134,23 @@ return levels if iterations >= 0.0 else 0
     )
 
 
-def coarseness_function(*, grid: bool) -> Function:
-    """Return ``rule_coarseness``: what the steps of the first fine rule are multiplied by."""
-    ratio = repr(math.sqrt(0.5)) if grid else "0.5"
-    return Function(
-        name="rule_coarseness",
-        parameters=_numbers("", "level back"),
-        body=f"""
-size = 1.0
-for i in range(level):
-    size *= {ratio}
-for i in range(back):
-    size *= 2.0
-return size
-""",
-        returns=Kind.REAL,
-        documentation="Steps of a rule relative to those of the finest one of the first level.",
-    )
+def rule_function(name: str, called: str, *, grid: bool = False) -> Function:
+    """Return a function of :mod:`giantstep.runtime.rules` in the neutral language.
 
-
-def end_function(name: str, *, nested: bool, grid: bool = False) -> Function:
-    """Return a function that says where a rule ends, from where the first one does."""
-    longer = _LONGER_REACH_OF_GRID if grid else LONGER_REACH
-    # The density ends what a grid can gain.
-    most = "level" if grid else f"level if level < {MOST_REFINEMENTS} else {MOST_REFINEMENTS}"
-    body = f"""
-farthest = max(first, {FARTHEST_REACH})
-reach = first
-growths = {most}
-for i in range(growths):
-    reach *= {longer!r}
-reach = min(reach, farthest)
-for i in range(back):
-    reach *= {_NESTED_REACH}
-return reach
-"""
-    return Function(
-        name=name,
-        parameters=_numbers("first", "level back"),
-        body=body if nested else "return first\n",
-        returns=Kind.REAL,
-        documentation="Where a rule ends: coarser ones sooner, so that a truncation shows."
-        if nested
-        else "Where rules end: the tables say how far they matter.",
-    )
-
-
-PANEL_COUNT = Function(
-    name="rule_panel_count",
-    parameters=_numbers("", "level back"),
-    body=f"""
-panels = {_PANELS}
-for i in range(level - back):
-    panels *= 2
-if back > level:
-    panels = {_PANELS // 2}
-if back > level + 1:
-    panels = {_PANELS // 4}
-return panels
-""",
-    returns=Kind.WHOLE,
-    documentation="Panels of a rule in each piece of a line that is cut at moving points.",
-)
-
-
-def suffices_function(*, grid: bool) -> Function:
-    """Return ``rule_suffices``: how far out a rule has to go for tables that grow."""
-    n, negligible = REACH_NODES, _NEGLIGIBLE_ON_GRID if grid else _NEGLIGIBLE
-    return Function(
-        name="rule_suffices",
-        parameters=(
-            Parameter("reach"),
-            Parameter("tables", Kind.ARRAY),
-            Parameter("count", Kind.WHOLE),
-        ),
-        body=f"""
-for t in range(count):
-    largest = -inf
-    at_ends = -inf
-    for j in range({n}):
-        size = abs(tables[{n} * t + j])
-        node = reach * ((j - {n // 2}) / {n // 2}.0)
-        if size > 0.0:
-            size = 2.0 * log(size) - 0.5 * node * node
-            largest = max(largest, size)
-            if j == 0 or j == {n - 1}:
-                at_ends = max(at_ends, size)
-    if at_ends - largest > {math.log(negligible)!r} and reach < {FARTHEST_REACH}:
-        return min(1.2 * reach, {FARTHEST_REACH})
-return reach
-""",
-        returns=Kind.REAL,
-        documentation=f"""The reach if it suffices for tables, else a longer one.
-
-`tables` holds each at {n} nodes from -reach to reach, one after the other.""",
-    )
+    Parameters
+    ----------
+    name : str
+    called : str
+        Its name in the language.
+    grid : bool
+        Tables are those of a grid of several variables.
+    """
+    numbers = {k: v for k, v in vars(rules).items() if isinstance(v, int | float)}
+    negligible = NEGLIGIBLE_ON_GRID if grid else NEGLIGIBLE
+    bound = {**numbers, "negligible": negligible, "exponent": rules.EXPONENT}
+    wholes = dict.fromkeys(("level", "back", "count", "refinement"), Kind.WHOLE)
+    returns = Kind.WHOLE if name == "panel_count" else Kind.REAL
+    return runtime_function("rules", name, called, {**wholes, "tables": Kind.ARRAY}, bound, returns)
 
 
 def geometry(program: Program, *, line: bool, grid: bool) -> tuple[Function, ...]:
@@ -259,11 +166,14 @@ def geometry(program: Program, *, line: bool, grid: bool) -> tuple[Function, ...
     """
     found = [wanted_function(grid=grid)]
     if line:
-        moving = grid or program.moving
-        found += [coarseness_function(grid=grid)]
-        found += [end_function("line_end", nested=moving, grid=grid), suffices_function(grid=grid)]
+        end = "grid_end" if grid else "moving_end" if program.moving else "fixed_end"
+        coarseness = "grid_coarseness" if grid else "line_coarseness"
+        found.append(rule_function(coarseness, "rule_coarseness"))
+        found.append(rule_function(end, "line_end"))
+        found.append(rule_function("farther", "rule_suffices", grid=grid))
     if program.has_panels:
-        found += [end_function("panel_end", nested=True), PANEL_COUNT]
+        found.append(rule_function("moving_end", "panel_end"))
+        found.append(rule_function("panel_count", "rule_panel_count"))
     return tuple(found)
 
 
@@ -281,7 +191,7 @@ def first_line(width: str, *, grid: bool, split: bool) -> tuple[str, str]:
     """
     if grid:
         return repr(GRID_REACH), f"{GRID_PANEL if split else GRID_STEP} * {width}"
-    return repr(REACH), repr(FIRST_PANEL) if split else f"{FIRST_STEP} * {width}"
+    return repr(REACH), repr(PANEL) if split else f"{FIRST_STEP} * {width}"
 
 
 # -- row by row
@@ -382,6 +292,16 @@ return 0
 Returns 0, what went wrong with the first rules, or -1 if no rule resolves what is integrated.""",
         calls=(*calls, _MAKE_LEVEL, _SOLVE_LEVEL),
     )
+
+
+def precise_driver() -> str:
+    """Return ``solve_row`` on the numbers of an mpmath context ``ctx``, for one output.
+
+    It is the largest of all relative errors that is looked at there; ``make_level`` and
+    ``solve_level`` are those of :mod:`giantstep.runtime.precision`.
+    """
+    row = solve_row(1, refines=True, step="", width="", calls=DECISIONS)
+    return "\n\n".join(MpmathLanguage().source(f) for f in (*DECISIONS, row))
 
 
 # -- arrays of rows
@@ -495,17 +415,19 @@ def array_driver(program: Program, *, line: bool, grid: bool) -> str:
     program, line, grid
         As for :func:`geometry`.
     """
-    wanted, *rules = geometry(program, line=line, grid=grid)
+    # Grids of several variables are made by text of their own, which is the same in all files.
+    wanted, *geometric = geometry(program, line=line and not grid, grid=grid)
     arrays, plain = ArrayLanguage(), PythonLanguage()
     constants = [f"FIRST_STEP = {FIRST_STEP!r}", f"LAST_LEVEL = {LAST_LEVEL}"]
     if line or program.has_panels:
         constants.append(f"FIRST_REACH = {REACH!r}")
     if line:
-        constants += [f"REACH_NODES = {REACH_NODES}", _SHAKEN]
+        constants.append(_SHAKEN)
     parts: Sequence[str] = [
         "\n".join(constants),
         *(arrays.source(f) for f in (*DECISIONS, wanted)),
-        *(plain.source(f) for f in rules),
+        # How tables grow is text of the rules themselves.
+        *(plain.source(f) for f in geometric if f.name != "rule_suffices"),
         _REFINE,
         *([_TABLE_ROUNDING] if line else []),
     ]

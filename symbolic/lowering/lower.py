@@ -17,7 +17,7 @@ from ..expressions.averages import DataAverage
 from ..gaussian.accuracy import nodes_of, rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.jumps import integrate_deltas
-from ..gaussian.ramp_moments import kink_moment, ramp_moment
+from ..gaussian.ramp_moments import RampAverage
 from ..losses.proximal import MoreauEnvelope, Proximal
 from ..systems.equations import block_structure
 from ..systems.random_matrix import MarchenkoPasturAverage
@@ -28,7 +28,6 @@ from .hoist import HoistedSystem, hoist, outermost
 from .inner_averages import InnerAverage, InnerScale
 from .measures import describe_measures
 from .parity import averages_are_even, sums_are_even
-from .product_measures import BROKEN
 from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename, validate
 from .schedule import Scheduler
 
@@ -131,8 +130,7 @@ def lower_to_program(
         else:
             places = [*(e.residual for e in hoisted.equations), *hoisted.outputs.values()]
             even = averages_are_even(places, hoisted.node, hoisted.definitions, product)
-            cut = product.cut or any(d.has(*BROKEN) for d in hoisted.definitions.values())
-            program = replace(program, inner_nodes=product.symbols, cut=cut)
+            program = replace(program, inner_nodes=product.symbols)
         program = replace(program, even=even)
     validate(program)
     stages["program"] = program.__str__
@@ -221,9 +219,7 @@ def _accurate_integrand(integrand: sp.Expr) -> sp.Expr:
     # A proximal operator is one number to the expression around it, and written out a long one.
     # So are averages over inner nodes, and the scale of one is a number to its integrand. Averages
     # of ramps are written out where they are computed.
-    parts = nodes_of(
-        integrand, Proximal, MoreauEnvelope, InnerAverage, InnerScale, ramp_moment, kink_moment
-    )
+    parts = nodes_of(integrand, Proximal, MoreauEnvelope, InnerAverage, InnerScale, RampAverage)
     marks = {n: sp.Dummy(real=True, positive=n.is_positive) for n in parts}
     found = {mark: _accurate_part(n) for n, mark in marks.items()}
     return rewrite_for_accuracy(integrand.xreplace(marks)).xreplace(found)
@@ -234,7 +230,7 @@ def _accurate_part(part: sp.Expr) -> sp.Expr:
         return InnerAverage(_accurate_integrand(part.function), part.variables)
     if isinstance(part, InnerScale):
         return InnerScale(sp.Tuple(*map(_accurate_integrand, part.exponents)), part.variables)
-    if isinstance(part, ramp_moment | kink_moment):
+    if isinstance(part, RampAverage):
         return part.func(*map(rewrite_for_accuracy, part.args))
     return rewrite_for_accuracy(part)
 

@@ -23,6 +23,7 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from ...errors import UnsupportedExpressionError
+from ...runtime.rules import FARTHEST_REACH, LONGER_REACH, REACH
 from ..expressions.averages import DataAverage
 from ..expressions.functions import log_normal_cdf, relu
 from ..expressions.regularity import highest_frequency, strip_and_growth
@@ -33,7 +34,7 @@ from ..printing.compiled import with_helpers
 from ..printing.language import Function, Kind, Language, Parameter
 from ..printing.printers import NumpyPrinter
 from ..printing.spellings import ArrayLanguage
-from .driver import FARTHEST_REACH, FIRST_STEP, LONGER_REACH, REACH
+from .driver import FIRST_STEP
 
 if TYPE_CHECKING:
     from .lowered import LoweredSystem

@@ -46,8 +46,6 @@ _WIDTH_OF_SINE = 2
 # Of tanh(w*s), divided by w, whose poles are nearer than any of an error function.
 _WIDTH_OF_TANH = sp.Rational(3, 5)
 _KINKED = (relu, sp.Abs, sp.sign, sp.Heaviside)
-# What tables hold whose line may be cut.
-BROKEN = (*_KINKED, sp.Max, sp.Min, sp.Piecewise)
 
 
 @dataclass(frozen=True)
@@ -84,11 +82,6 @@ class ProductMeasure:
     def symbols(self) -> tuple[sp.Symbol, ...]:
         """The inner nodes by name."""
         return tuple(self.nodes.values())
-
-    @property
-    def cut(self) -> bool:
-        """Whether lines are cut at break points."""
-        return any(map(bool, (*self.breaks, self.outer_breaks)))
 
     @property
     def free_symbols(self) -> set[sp.Symbol]:

@@ -551,8 +551,6 @@ class Program:
         Functions that the expressions call.
     inner_nodes : tuple of Symbol
         Those of the tables that are further Gaussian variables: the arrays run over a grid.
-    cut : bool
-        Lines of the grid may be cut at break points, where panels take the place of equal steps.
     """
 
     name: str
@@ -565,7 +563,6 @@ class Program:
     even: bool
     roots: tuple[ScalarRoot, ...] = ()
     inner_nodes: tuple[sp.Symbol, ...] = ()
-    cut: bool = False
 
     @property
     def reads(self) -> set[sp.Symbol]:

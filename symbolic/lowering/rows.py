@@ -25,7 +25,7 @@ ALIKE = 30.0
 """Differences of rules within this factor of one another, or of rounding, are rounding."""
 
 # On a grid the gain of the next halving is no better than this power of the last difference.
-GRID_POWER = 0.3
+GRID_POWER = 0.25
 
 
 def rows_function(
@@ -278,11 +278,15 @@ class _Rows:
         return [(x, self.outputs.index(x)) for x in unknowns if x in self.outputs]
 
     def least_gain(self) -> list[str]:
-        """Panels of a grid do not halve exactly: no more is claimed than a power of the error."""
-        if not self.program.cut:
+        """Return what bounds the gain on a grid: no more is claimed than a power of the error.
+
+        Panels do not halve exactly; and where the coarse rule is too coarse in one variable, its
+        error says nothing about the other one.
+        """
+        if not self.program.inner_nodes:
             return []
         return [
-            "# Panels of a grid halve in number only roughly, so that one gain may be luck.",
+            "# The variables of a grid gain differently, so that one gain may be luck.",
             "if last > 0.0:",
             f"    gain = max(gain, exp({GRID_POWER} * log(last)))",
         ]

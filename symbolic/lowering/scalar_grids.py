@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ...errors import EmissionError
+from ...runtime.rules import GRID_INNER_STEP, GRID_PANEL, GRID_STEP, PANEL_ORDER
 from ..gaussian.accuracy import rewrite_for_accuracy
 from ..printing.language import Function, Kind, Parameter
-from .driver import GRID_INNER_STEP, GRID_PANEL, GRID_STEP
 from .lower import table_name
 from .product_measures import ProductMeasure
 from .program import Assign
-from .scalar_tables import CLIPPED, DENSITY, PANEL_ORDER, PIECES, Body, sort_edges, values
+from .scalar_tables import CLIPPED, DENSITY, PIECES, Body, sort_edges, values
 
 
 @dataclass(frozen=True)

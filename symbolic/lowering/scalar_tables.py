@@ -8,8 +8,8 @@ itself.
 A kernel in C or Julia that computes its tables itself holds rules for inner expectations, refined
 and extended until two levels agree, and the outer rule, whose step follows from the widths over
 which the tables vary and whose reach from how they grow. The rules and constants are those of
-:mod:`giantstep.runtime.quadrature`, with two differences: entire integrands take the trapezoidal
-rule too, and every refinement also goes farther out, so that truncation shows.
+:mod:`giantstep.runtime.rules`, with one difference to the arrays of :mod:`..runtime.quadrature`:
+entire integrands take the trapezoidal rule too.
 """
 
 from __future__ import annotations
@@ -21,17 +21,24 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...errors import EmissionError
+from ...runtime.rules import (
+    GRID_REACH,
+    LEGENDRE_NODES,
+    LEGENDRE_WEIGHTS,
+    PANEL,
+    PANEL_ORDER,
+    REACH,
+    REACH_NODES,
+)
 from ..gaussian.accuracy import rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..printing.language import Function, Kind, Parameter
-from ..printing.scalar_helpers import LEGENDRE_NODES, LEGENDRE_WEIGHTS
-from .driver import FIRST_PANEL, GRID_REACH, REACH, REACH_NODES
+from .driver import rule_function
 from .fuse import magnitude
 from .lower import table_name
 from .program import Assign
 from .tables import InnerMeasure, evaluated_forms, outer_breaks, outer_widths
 
-PANEL_ORDER = 2 * len(LEGENDRE_NODES)
 # A wave of this frequency is resolved by panels of the usual length.
 PANEL_FREQUENCY = 10.0
 
@@ -43,38 +50,9 @@ DENSITY = Function(
     documentation="Density of the standard normal law.",
 )
 
-TRAPEZOIDAL_STEP = Function(
-    name="rule_step",
-    parameters=(Parameter("strip"), Parameter("growth"), Parameter("frequency")),
-    body="""
-rate = 0.5 + growth
-y = sqrt(44.0 / rate)
-if strip < y:
-    y = strip
-return 6.283185307179586 * y / (44.0 + rate * y * y + frequency * y)
-""",
-    returns=Kind.REAL,
-    documentation="""Largest step of the trapezoidal rule with an error below exp(-44).
-
-The error is exp(-2 pi y/h + y**2 (1/2 + growth) + frequency y) for every y inside the strip of
-analyticity.""",
-)
-
-REFINED_STEP = Function(
-    name="rule_refined",
-    parameters=(Parameter("step"), Parameter("refinement", Kind.WHOLE)),
-    body="""
-ratio = 0.6180339887498949
-for i in range(refinement):
-    step *= ratio
-    ratio = 0.25 / ratio
-return step
-""",
-    returns=Kind.REAL,
-    documentation="""Step after some refinements, of which two divide it by four.
-
-One is by the golden ratio: halves would see a wave in resonance with both as the same slow one.""",
-)
+TRAPEZOIDAL_STEP = rule_function("trapezoidal_step", "rule_step")
+REFINED_STEP = rule_function("refined_step", "rule_refined")
+INNER_REACH = rule_function("inner_reach", "rule_inner_reach")
 
 CLIPPED = Function(
     name="rule_clipped",
@@ -325,7 +303,7 @@ def table_functions(
     row = _row(plan)
     tabulate = _tabulate(plan, row)
     return (
-        DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, PIECES, row, tabulate,
+        DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, INNER_REACH, CLIPPED, PIECES, row, tabulate,
         suffices, _reach(plan, tabulate, suffices, GRID_REACH if grid else REACH), _width(plan),
         *_outer(plan, even, grid),
     )  # fmt: skip
@@ -366,9 +344,7 @@ class Body:
 
 def _row(plan: TablePlan) -> Function:
     body = Body()
-    body.add(0, "reach = 12.0")
-    body.add(0, "for i in range(level):")
-    body.add(1, "reach = min(1.25 * reach, 37.0)")
+    body.add(0, "reach = rule_inner_reach(level)")
     for step in plan.steps:
         if isinstance(step, Assign):
             body.add(0, f"{step.target} = {body.expression(step.value)}")
@@ -395,7 +371,7 @@ def _row(plan: TablePlan) -> Function:
 False if a rule would need too many nodes.
 Each level refines the inner rules and takes them farther out.""",
         fast=True,
-        calls=(DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, PIECES),
+        calls=(DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, INNER_REACH, CLIPPED, PIECES),
     )
 
 
@@ -458,7 +434,7 @@ def _split_loops(step: InnerPass, body: Body) -> int:
     body.add(0, f"{edges}[{n + 1}] = reach")
     _add_frequency(step, body)
     # A panel of this length is what smooth pieces ask for at level 0.
-    body.add(0, f"panel = {FIRST_PANEL} / max(1.0, frequency / {PANEL_FREQUENCY})")
+    body.add(0, f"panel = {PANEL} / max(1.0, frequency / {PANEL_FREQUENCY})")
     body.add(0, "for i in range(level):")
     body.add(1, "panel *= 0.5")
     if n > 1:

@@ -13,7 +13,7 @@ from sympy.logic.boolalg import Boolean
 
 from ...errors import EmissionError
 from ..gaussian.accuracy import FreeSymbols, accurate_moment, nodes_of, parts_of
-from ..gaussian.ramp_moments import kink_moment, ramp_moment
+from ..gaussian.ramp_moments import RampAverage
 from .fuse import FreshSymbols
 from .program import Assign
 
@@ -57,7 +57,7 @@ def _ramps_apart(
     """Compute averages of ramps, whose closed forms are long, once and by themselves."""
     ramps: dict[sp.Expr, sp.Symbol] = {}
     for value in values:
-        for ramp in nodes_of(value, ramp_moment, kink_moment):
+        for ramp in nodes_of(value, RampAverage):
             if ramp not in ramps:
                 ramps[ramp] = fresh("ramp_")
     written = [Assign(symbol, accurate_moment(ramp)) for ramp, symbol in ramps.items()]

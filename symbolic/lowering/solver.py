@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import sympy as sp
 
+from ...runtime.rules import REACH
 from ..printing.language import Function, Kind, Parameter
 from ..printing.printers import MpmathPrinter, ScalarPrinter, SourcePrinter, helper_definitions
 from ..printing.spellings import MpmathLanguage, NumbaLanguage, PythonLanguage, argument_names
@@ -33,12 +34,11 @@ RESERVED = frozenset(
     reach piece left width mass density_scale starts stop first_point last_point largest
     share inverse unused_inverse held probe moved rounding shift responds
     solve solve_rows solve_batch solve_dense invert solve_point solve_many array attempt real
-    inf nan tolerance stalled unit abs min max exp log sqrt isfinite len range float
+    inf nan tolerance stalled resolved unit abs min max exp log sqrt isfinite len range float
     """.split()
 )
 # And those that are made from the names of a program.
 _PREFIXES = ("start_", "near_", "step_", "saved_", *(f"{level}_" for level in LEVELS))
-REACH = 10.5
 
 
 def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Function, ...]:

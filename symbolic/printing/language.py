@@ -23,7 +23,9 @@ values
     the target's precision), ``whole`` (an integer, what is behind the point cut off), calls.
 constants
     ``inf``, ``nan``; ``tolerance``, at which a relative residual is as good as zero; ``stalled``,
-    below which a residual that falls no further is rounding; ``unit``, the unit roundoff.
+    below which a residual that falls no further is rounding; ``resolved``, above which an estimate
+    of a quadrature error that falls no further says that an integrand is not seen yet; ``unit``,
+    the unit roundoff.
 placeholders
     A name that `Function.expressions` lists stands for that SymPy expression.
 
@@ -206,7 +208,8 @@ class Language:
         nothing closes a block), ``statement`` of a text, ``conditional`` of a test and two
         values.
     constants : mapping from str to str
-        Text of ``inf``, ``nan``, ``tolerance``, ``stalled``, ``unit``, ``True`` and ``False``.
+        Text of ``inf``, ``nan``, ``tolerance``, ``stalled``, ``resolved``, ``unit``, ``True`` and
+        ``False``.
     functions : mapping from str to str
         Names of functions in the target, where they are others; `call` may write them otherwise.
     words : mapping from str to str

@@ -1,17 +1,20 @@
-"""Text of modules of :mod:`giantstep.runtime`, of which generated files carry a copy.
+"""Text of modules of :mod:`giantstep.runtime`: generated files carry copies, or translations.
 
-It is read, not imported: this package holds no numbers. Copies are word for word.
+It is read, not imported: this package holds no numbers. Copies are word for word; functions of
+numbers alone are translated for languages that are not Python.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from pathlib import Path
 
 from ... import runtime
 from ...one_thread import syntax_tree
+from .language import Function, Kind, Parameter
 
 
 def runtime_text(module: str, names: Collection[str] = (), without: Collection[str] = ()) -> str:
@@ -53,3 +56,52 @@ def _defined(node: ast.stmt) -> str:
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id
     return getattr(node, "name", "")
+
+
+def runtime_function(
+    module: str,
+    name: str,
+    called: str,
+    kinds: Mapping[str, Kind],
+    numbers: Mapping[str, float],
+    returns: Kind = Kind.REAL,
+) -> Function:
+    """Return a function of a module of :mod:`giantstep.runtime` in the neutral language.
+
+    Parameters
+    ----------
+    module, name : str
+    called : str
+        Its name in the language.
+    kinds : mapping from str to Kind
+        Of parameters that are no real numbers.
+    numbers : mapping from str to float
+        Values of names: constants of the module, and parameters that are none any more.
+    returns : Kind
+    """
+    (node,) = syntax_tree(runtime_text(module, (name,))).body
+    assert isinstance(node, ast.FunctionDef)
+    parameters = [a.arg for a in node.args.args if a.arg not in numbers]
+    body = ast.unparse(_Neutral(numbers).visit(ast.Module(node.body[1:], [])))
+    return Function(
+        called,
+        tuple(Parameter(p, kinds.get(p, Kind.REAL)) for p in parameters),
+        f"{body}\n",
+        returns=returns,
+        documentation=(ast.get_docstring(node) or "").split("\n\nParameters\n")[0],
+    )
+
+
+class _Neutral(ast.NodeTransformer):
+    """Functions without their module, names with the numbers that they stand for."""
+
+    def __init__(self, numbers: Mapping[str, float]) -> None:
+        self._numbers = numbers
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return ast.Constant(math.pi) if node.attr == "pi" else ast.Name(node.attr)
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._numbers:
+            return ast.Constant(self._numbers[node.id])
+        return ast.Name("turn") if node.id == "_" else node

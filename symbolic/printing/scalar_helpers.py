@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...runtime.generated import defined
+from ...runtime.rules import LEGENDRE_NODES, LEGENDRE_WEIGHTS
 from .language import Function, Kind, Language, Parameter
-from .runtime_text import runtime_text
 from .spellings import CLanguage, JuliaLanguage, PythonLanguage
 
 # Numerators and denominators from the highest power down: erf(x)/x in x², then erfcx.
@@ -45,11 +44,6 @@ FAR_DENOMINATOR = (
     1.0, 2.56852019228982242, 1.87295284992346047, 5.27905102951428412e-1, 6.05183413124413191e-2,
     2.33520497626869185e-3,
 )  # fmt: skip
-
-# Of the rule with 16 nodes, as the solver in process has it.
-_RULES = defined(runtime_text("quadrature", ("LEGENDRE_NODES", "LEGENDRE_WEIGHTS")))
-LEGENDRE_NODES: tuple[float, ...] = _RULES.LEGENDRE_NODES
-LEGENDRE_WEIGHTS: tuple[float, ...] = _RULES.LEGENDRE_WEIGHTS
 
 
 def horner(coefficients: Sequence[float], variable: str) -> str:

@@ -17,7 +17,9 @@ from .language import Function, Kind, Language
 # Functions that languages have under one name.
 LIBRARY = ("exp", "log", "log2", "log1p", "sqrt", "sinh", "floor", "erf", "erfc")
 
-_DOUBLES = {"tolerance": "2e-15", "stalled": "1e-10", "unit": "2.220446049250313e-16"}
+_DOUBLES = {
+    "tolerance": "2e-15", "stalled": "1e-10", "resolved": "1e-9", "unit": "2.220446049250313e-16",
+}  # fmt: skip
 
 _KEYWORDS = (
     "auto break case char const continue default do double else enum extern float for goto if "
@@ -431,6 +433,8 @@ class MpmathLanguage(PythonLanguage):
         "tolerance": "1024 * ctx.eps",
         # Far below what any iteration stops at for another reason, and above rounding.
         "stalled": "ctx.eps ** 0.625",
+        # There are digits to spare: rounding never is what is left.
+        "resolved": "ctx.zero",
         "unit": "ctx.eps",
     }
     functions: ClassVar[Mapping[str, str]] = {

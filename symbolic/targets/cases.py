@@ -18,6 +18,7 @@ variety has real points, points of it are looked for; a case of which none is fo
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import random
@@ -33,6 +34,7 @@ from sympy.polys.rings import PolyElement, PolyRing
 
 from ...errors import (
     AssumptionError,
+    ExpressionError,
     GiantstepError,
     ParameterError,
     UndecidedError,
@@ -43,8 +45,9 @@ from ...pages import Block, Page, Table, Typeset, latex_text, shorten
 from ..exact.fields import formal_field, independence_is_proved
 from ..expressions.exact_numbers import require_exact
 from ..expressions.expression_text import expression_text
-from ..expressions.parser import declared_kind
+from ..expressions.parser import declared_kind, named_symbols
 from ..gaussian.zero_test import is_exactly_zero
+from .parameter_functions import ParameterFunction, read_condition, read_open_number
 
 Element = Any
 Polynomials = tuple[sp.Expr, ...]
@@ -53,17 +56,31 @@ Values = Mapping[sp.Symbol, sp.Expr]
 _MOST_CASES = 200
 _MOST_MINORS = 5000
 _ATTEMPTS = 40
+# Of a condition in functions of parameters, points that show that it does not hold everywhere, and
+# how many such conditions a case may have before another is not looked into.
+_WITNESSES = 4
+_MOST_FUNCTION_EQUATIONS = 2
 _HEIGHT = 12
 
 _splitting: ContextVar[bool] = ContextVar("splitting", default=False)
 
 
-class Split(Exception):
-    """What a case does not say: whether all of some polynomials vanish."""
+@contextlib.contextmanager
+def without_splitting() -> Iterator[None]:
+    """Make what a case does not say an UndecidedError, as outside of :func:`by_cases`."""
+    token = _splitting.set(False)
+    try:
+        yield
+    finally:
+        _splitting.reset(token)
 
-    def __init__(self, polynomials: Polynomials) -> None:
-        super().__init__(polynomials)
-        self.polynomials = polynomials
+
+class Split(Exception):
+    """What a case does not say: whether all of some polynomials in its symbols vanish."""
+
+    def __init__(self, case: Case, polynomials: Polynomials) -> None:
+        super().__init__(case, polynomials)
+        self.case, self.polynomials = case, polynomials
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,8 @@ class Case:
         Polynomials that vanish, a Gröbner basis.
     inequations : tuple of tuple of Expr
         Of the polynomials of each, not all vanish.
+    functions : tuple of ParameterFunction
+        Functions of the parameters, of whose symbols the conditions are polynomials, too.
 
     Examples
     --------
@@ -89,11 +108,19 @@ class Case:
     (True, False, None)
     >>> case.where_all_vanish((a**2 + b**2 - 1,)).is_empty
     True
+    >>> print(Case((a, b)).where_all_vanish((b * sp.exp(a) - 1,)))
+    b*exp(a) = 1
     """
 
     parameters: tuple[sp.Symbol, ...]
     equations: Polynomials = ()
     inequations: tuple[Polynomials, ...] = ()
+    functions: tuple[ParameterFunction, ...] = ()
+
+    @property
+    def symbols(self) -> tuple[sp.Symbol, ...]:
+        """What conditions are polynomials in: the parameters and functions of them."""
+        return (*self.parameters, *(f.symbol for f in self.functions))
 
     @functools.cached_property
     def is_empty(self) -> bool:
@@ -101,7 +128,7 @@ class Case:
         if any(self._is_nowhere_zero(p) for p in self.equations):
             return True
         picks = itertools.product(*self.inequations)
-        if all(_is_unit(self.parameters, self.equations, pick) for pick in picks):
+        if all(_is_unit(self.symbols, self.equations, pick) for pick in picks):
             return True
         return bool(self.equations) and self._finite_points == ()
 
@@ -109,18 +136,82 @@ class Case:
         """Return the normal form of a polynomial modulo the equations."""
         if not self.equations or polynomial.is_Rational:
             return polynomial
-        return _normal_form(self.parameters, self.equations, polynomial)
+        return _normal_form(self.symbols, self.equations, polynomial)
+
+    def read(self, conditions: Iterable[sp.Expr]) -> tuple[Case, Polynomials]:
+        """Return functions of the parameters as polynomials, and the case with symbols for them."""
+        case, result = self, []
+        for condition in conditions:
+            if not condition.is_polynomial(*case.symbols):
+                condition, functions = read_condition(
+                    condition.xreplace(self._fixed), self.parameters, case.functions
+                )
+                case = replace(case, functions=functions)
+            result.append(condition)
+        return case, tuple(result)
+
+    @functools.cached_property
+    def solved(self) -> dict[sp.Symbol, sp.Expr]:
+        """Parameters that equations give as polynomials of the others: a = b of a - b."""
+        known, solved = {*self.parameters}, {}
+        for p in self.equations:
+            if not p.free_symbols <= known:
+                continue
+            leading = sp.Poly(p, *self.parameters).LM(order=grevlex).exponents
+            x = self.parameters[leading.index(1)] if sum(leading) == 1 else None
+            if x is not None and sp.degree(p, x) == 1 and not p.coeff(x, 1).free_symbols:
+                # The basis is reduced: no other equation holds x.
+                solved[x] = sp.expand(sp.radsimp(-p.coeff(x, 0) / p.coeff(x, 1)))
+        return solved
+
+    def require_irreducible(self) -> None:
+        """Ask, of each equation that is a product, which of its factors vanishes.
+
+        Raises
+        ------
+        Split
+            Where there is such an equation.
+        """
+        for p in self.equations:
+            factors = _factors(self.symbols, p)
+            if len(factors) > 1:
+                self.decide([factors[0]])
+
+    @functools.cached_property
+    def _fixed(self) -> dict[sp.Symbol, sp.Expr]:
+        """Parameters that have one value."""
+        return {x: value for x, value in self.solved.items() if not value.free_symbols}
+
+    def specialised(self, expression: sp.Expr) -> sp.Expr:
+        """Return an expression with the values of the parameters that have one in the case."""
+        return expression.xreplace(self._fixed)
+
+    def _of_fewer_functions(self) -> Case:
+        """Return the same case with the values of parameters that are fixed put into functions."""
+        fixed = self._fixed
+        moved = {f.symbol: f.at(fixed) for f in self.functions if f.value.free_symbols & {*fixed}}
+        if not moved:
+            return self
+        left = tuple(f for f in self.functions if f.symbol not in moved)
+        case = Case(self.parameters, functions=left)
+        case, equations = case.read(p.xreplace(moved) for p in self.equations)
+        case = case.where_all_vanish(equations)
+        for part in self.inequations:
+            case = case.where_some_do_not(tuple(p.xreplace(moved) for p in part))
+        return case
 
     def vanish(self, polynomials: Iterable[sp.Expr]) -> bool | None:
-        """Return whether all polynomials are zero; None where some values say yes, others no."""
-        listed = list(polynomials)
-        for p in listed:
-            if not p.is_polynomial(*self.parameters):
-                names = ", ".join(map(str, self.parameters))
-                raise UnsupportedExpressionError(
-                    f"the condition {shorten(str(p), 90)} = 0 is no polynomial in {names}; "
-                    "conditions are decided for polynomials: give values to the parameters in it"
-                )
+        """Return whether all polynomials are zero; None where some values say yes, others no.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            If one is no polynomial, and holds a function that is not known to be real.
+        """
+        case, listed = self.read(polynomials)
+        return case._vanish(listed)
+
+    def _vanish(self, listed: Polynomials) -> bool | None:
         left = [p for p in map(self.reduced, listed) if p != 0]
         if not left:
             return True
@@ -141,8 +232,11 @@ class Case:
         UndecidedError
             If it depends on them otherwise.
         """
-        listed = tuple(dict.fromkeys(polynomials))
-        answer = self.vanish(listed)
+        case, read = self.read(dict.fromkeys(polynomials))
+        return case._decide(tuple(dict.fromkeys(read)))
+
+    def _decide(self, listed: Polynomials) -> bool:
+        answer = self._vanish(listed)
         if answer is not None:
             return answer
         left = tuple(
@@ -150,38 +244,76 @@ class Case:
             for p in self._simplified(listed)
             if p != 0 and not self.where_some_do_not((p,)).is_empty
         )
+        self._require_conditions(left)
         if _splitting.get():
-            raise Split(left)
+            raise Split(self, left)
         raise UndecidedError(
-            f"whether {' and '.join(map(expression_text, left))} vanish"
+            f"whether {' and '.join(map(self._text, left))} vanish"
             f"{'es' if len(left) == 1 else ''} depends on the parameters; give them values"
         )
 
+    def _require_conditions(self, polynomials: Polynomials) -> None:
+        """Refuse functions of parameters of which too little is known for a case of their zeros."""
+        names = {f.symbol for f in self.functions}
+        hard = [p for p in polynomials if p.free_symbols & names]
+        if not hard:
+            return
+        earlier = [p for p in self.equations if p.free_symbols & names]
+        if len(earlier) >= _MOST_FUNCTION_EQUATIONS:
+            raise UndecidedError(
+                f"whether {self._text(hard[0])} vanishes where {self} is not decided; give values "
+                "to the parameters"
+            )
+        for p in hard:
+            points = Case(self.parameters).sample(_WITNESSES)
+            if not any(_differs(self._written(p).xreplace(at)) for at in points):
+                raise UndecidedError(
+                    f"whether {self._text(p)} vanishes for all values of its parameters is not "
+                    "decided; give values to them"
+                )
+
+    def _written(self, polynomial: sp.Expr) -> sp.Expr:
+        """Return a polynomial with the functions for their symbols."""
+        return polynomial.xreplace({f.symbol: f.written for f in self.functions})
+
+    def _text(self, polynomial: sp.Expr) -> str:
+        return expression_text(self._written(polynomial))
+
     def where_all_vanish(self, polynomials: Polynomials) -> Case:
         """Return the part of the case on which all polynomials are zero."""
-        equations = self._simplified((*self.equations, *polynomials))
-        unequal = replace(self, equations=equations, inequations=())
-        for part in self.inequations:
+        case, read = self.read(polynomials)
+        equations = case._simplified((*case.equations, *read))
+        unequal = replace(case, equations=equations, inequations=())
+        for part in case.inequations:
             unequal = unequal.where_some_do_not(part)
-        return unequal
+        return unequal._of_fewer_functions() if unequal.functions else unequal
 
     def where_some_do_not(self, polynomials: Polynomials) -> Case:
         """Return the part of the case on which not all polynomials are zero."""
+        case, read = self.read(polynomials)
+        return case._where_some_do_not(read)
+
+    def _where_some_do_not(self, polynomials: Polynomials) -> Case:
         left = tuple(dict.fromkeys(p for p in map(self.reduced, polynomials) if p != 0))
         if not left:
             return replace(self, inequations=(*self.inequations, (sp.S.Zero,)))
         if any(self._is_nowhere_zero(p) for p in left):
             return self
-        left = _basis(self.parameters, left)[1]
+        left = _basis(self.symbols, left)[1]
         if len(left) > 1:
             return replace(self, inequations=(*self.inequations, left))
-        new = [(f,) for f in _factors(self.parameters, left[0]) if not self._is_nowhere_zero(f)]
+        new = [(f,) for f in _factors(self.symbols, left[0]) if not self._is_nowhere_zero(f)]
         known = set(self.inequations)
-        return replace(self, inequations=(*self.inequations, *(f for f in new if f not in known)))
+        result = replace(self, inequations=(*self.inequations, *(f for f in new if f not in known)))
+        # A factor of an equation may be gone: (a - 1)(a + 1) = 0 where a != 1.
+        equations = result._simplified(result.equations) if result.equations else ()
+        return result if equations == result.equations else result.where_all_vanish(equations)
 
     def holds(self, values: Values) -> bool:
         """Whether exact values of all parameters belong to the case."""
         at = dict(values)
+
+        at |= {f.symbol: f.at(values) for f in self.functions}
 
         def vanishes(polynomial: sp.Expr) -> bool:
             return _is_zero(sp.expand(polynomial.xreplace(at)))
@@ -218,16 +350,41 @@ class Case:
         for _ in range(_ATTEMPTS + 4 * count):
             if len(found) >= count:
                 break
-            for point in _points(self.parameters, self.equations, source):
+            for point in self._attempts(source):
                 ordered = {x: point[x] for x in self.parameters}
                 if len(found) < count and self.holds(ordered):
                     found.setdefault(tuple(ordered.values()), ordered)
         return tuple(found.values())
 
+    def _attempts(self, source: random.Random) -> Iterator[dict[sp.Symbol, sp.Expr]]:
+        """Yield points that meet the equations, as far as these are solved."""
+        names = {f.symbol for f in self.functions}
+        plain = tuple(p for p in self.equations if not p.free_symbols & names)
+        others = [p for p in self.equations if p.free_symbols & names]
+        for point in _points(self.parameters, plain, source):
+            for p in others:
+                # A parameter in which the condition is linear is left to it.
+                used = {x for f in self.functions if p.has(f.symbol) for x in f.value.free_symbols}
+                for x in sorted(p.free_symbols & {*self.parameters} - used, key=str):
+                    at = {y: v for y, v in point.items() if y != x}
+                    if not sp.Poly(p, x).degree() == 1:
+                        continue
+                    values = {f.symbol: f.at(at) for f in self.functions if p.has(f.symbol)}
+                    slope, constant = (p.coeff(x, n).xreplace({**at, **values}) for n in (1, 0))
+                    if sp.expand(slope) != 0:
+                        point = {**at, x: sp.expand(-constant / slope)}
+                    break
+            yield point
+
     def tidied(self) -> Case:
         """Return the same case without inequations that follow from the other conditions."""
         kept = list(self.inequations)
-        for part in self.inequations:
+        numbers = (
+            c for p in (*self.equations, *itertools.chain(*kept)) for c in _coefficients(p, self)
+        )
+        # Bases over larger fields take long, for what is a matter of print.
+        removable = self.inequations if all(c.is_Rational for c in numbers) else ()
+        for part in removable:
             others = tuple(p for p in kept if p != part)
             without = replace(self, inequations=others)
             if without.vanish(part) is False:
@@ -240,21 +397,21 @@ class Case:
         return _finitely_many(self)
 
     def _is_nowhere_zero(self, polynomial: sp.Expr) -> bool:
-        factors = _factors(self.parameters, polynomial)
+        factors = _factors(self.symbols, polynomial)
         return all((f,) in self.inequations or _sign(f) for f in factors)
 
     def _simplified(self, polynomials: Polynomials) -> Polynomials:
         """Return polynomials with the same common zeros in the case, a Gröbner basis."""
-        basis = _basis(self.parameters, polynomials)[1]
+        basis = _basis(self.symbols, polynomials)[1]
         while True:
             smaller: list[sp.Expr] = []
             for p in basis:
-                left = [f for f in _factors(self.parameters, p) if not self._is_nowhere_zero(f)]
+                left = [f for f in _factors(self.symbols, p) if not self._is_nowhere_zero(f)]
                 if not left and p != 0:
                     return (sp.S.One,)
                 summands = _zero_together(left[0]) if len(left) == 1 else None
                 smaller += summands if summands else [sp.Mul(*left)]
-            following = _basis(self.parameters, tuple(smaller))[1]
+            following = _basis(self.symbols, tuple(smaller))[1]
             if following == basis:
                 return following
             basis = following
@@ -268,7 +425,11 @@ class Case:
         self, polynomial: sp.Expr, write: Callable[[sp.Expr], str]
     ) -> tuple[str, str]:
         """Return both sides: a = 0, a*b = 1, a = b, a*(b - 1) = 0."""
-        factors = _factors(self.parameters, polynomial)
+        back = {f.symbol: f.written for f in self.functions}
+        if polynomial.free_symbols & {*back}:
+            written = write
+            write = lambda p: written(p.xreplace(back))  # noqa: E731
+        factors = _factors(self.symbols, polynomial)
         if len(factors) > 1:
             return write(sp.Mul(*factors)), "0"
         terms = sp.Add.make_args(factors[0] if factors else polynomial)
@@ -306,17 +467,50 @@ class Case:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: the polynomials as texts."""
         return {
-            "equations": list(map(expression_text, self.equations)),
-            "inequations": [list(map(expression_text, part)) for part in self.inequations],
+            "equations": list(map(self._text, self.equations)),
+            "inequations": [list(map(self._text, part)) for part in self.inequations],
         }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], parameters: Sequence[sp.Symbol]) -> Case:
+        """Return the case that :meth:`to_dict` wrote, of given parameters."""
+        case = cls(tuple(parameters))
+        for part in content["inequations"]:
+            case = case.where_some_do_not(tuple(read_open_number(p, parameters) for p in part))
+        equations = tuple(read_open_number(p, parameters) for p in content["equations"])
+        return (case.where_all_vanish(equations) if equations else case).tidied()
 
 
 def _elements(
     parameters: Sequence[sp.Symbol], polynomials: Sequence[sp.Expr], more: Sequence[sp.Symbol] = ()
 ) -> tuple[PolyRing, list[PolyElement]]:
     """Return polynomials, up to constants, as elements of a ring in which zero is decided."""
-    ring, elements = _exact_elements(parameters, polynomials, more)
+    gens = (*parameters, *more)
+    ring, elements = _exact_elements(parameters, [_scaled(p, gens) for p in polynomials], more)
+    # Division by numbers of large fields takes long; of single terms only the monomials count.
+    one = ring.domain.one
+    elements = [ring.from_dict({e.LM: one}) if len(e) == 1 else e for e in elements]
     return _over_smaller_field(ring, elements)
+
+
+def _coefficients(polynomial: sp.Expr, case: Case) -> list[sp.Expr]:
+    if not polynomial.free_symbols:
+        return [polynomial]
+    return list(sp.Poly(polynomial, *case.symbols).coeffs())
+
+
+@functools.lru_cache(maxsize=4096)
+def _scaled(polynomial: sp.Expr, gens: tuple[sp.Symbol, ...]) -> sp.Expr:
+    """Return a polynomial divided by its leading coefficient where that is a plain product."""
+    if not polynomial.free_symbols & {*gens}:
+        return polynomial
+    terms = sp.Poly(polynomial, *gens).terms()
+    leading = terms[0][1]
+    if leading.is_Rational or leading.is_Add or leading.is_zero is not False:
+        return polynomial
+    return sp.Add(
+        *(c / leading * sp.Mul(*(x**n for x, n in zip(gens, m, strict=True))) for m, c in terms)
+    )
 
 
 def _exact_elements(
@@ -372,8 +566,8 @@ def _basis(
 ) -> tuple[tuple[PolyRing, tuple[PolyElement, ...]], Polynomials]:
     """Return the reduced Gröbner basis, as elements and as primitive expressions."""
     ring, elements = _elements(parameters, polynomials)
-    elements = [element for element in elements if element]
-    basis = groebner(elements, ring) if elements else []
+    elements = list(dict.fromkeys(element for element in elements if element))
+    basis = groebner(elements, ring) if len(elements) > 1 else elements
     return (ring, tuple(basis)), tuple(_primitive(p.as_expr(), parameters) for p in basis)
 
 
@@ -388,8 +582,52 @@ def _is_unit(
         return False
     product = sp.Mul(*unequal)
     inverse = sp.Dummy("t")
-    ring, elements = _elements(parameters, (*equations, inverse * product - 1), (inverse,))
+    polynomials: list[sp.Expr] = [*equations, inverse * product - 1]
+    constants = _Constants()
+    named = [constants.named(p) for p in polynomials]
+    more = (inverse, *constants.symbols)
+    if len(more) > 1:
+        polynomials = [*named, *constants.relations]
+    ring, elements = _elements(parameters, polynomials, more)
     return any(p.is_ground for p in groebner([p for p in elements if p], ring))
+
+
+class _Constants:
+    """Irrational numbers as variables, with inverses: bases over their field take very long.
+
+    Of square roots the square is known, of others nothing: a variety that is seen to be empty is.
+    """
+
+    def __init__(self) -> None:
+        self.symbols: list[sp.Symbol] = []
+        self.relations: list[sp.Expr] = []
+        self._known: dict[sp.Expr, tuple[sp.Symbol, sp.Symbol]] = {}
+
+    def named(self, expression: sp.Expr) -> sp.Expr:
+        if expression.is_Rational or expression.is_Symbol:
+            return expression
+        if expression.is_Add or expression.is_Mul:
+            return expression.func(*map(self.named, expression.args))
+        base, power = expression.as_base_exp()
+        if power.is_Integer and power > 0:
+            return self.named(base) ** power if power > 1 else self._symbol(expression, 1)
+        if power.is_Rational and not isinstance(expression, sp.exp):
+            return self._symbol(base ** sp.Rational(1, power.q), int(power.p))
+        return self._symbol(expression, 1)
+
+    def _symbol(self, number: sp.Expr, power: int) -> sp.Expr:
+        if number not in self._known:
+            symbol, inverse = sp.Dummy("c"), sp.Dummy("c")
+            self._known[number] = symbol, inverse
+            self.symbols.append(symbol)
+            square = sp.expand(number**2)
+            if square.is_Rational:
+                self.relations.append(symbol**2 - square)
+        symbol, inverse = self._known[number]
+        if power < 0 and inverse not in self.symbols:
+            self.symbols.append(inverse)
+            self.relations.append(symbol * inverse - 1)
+        return symbol**power if power > 0 else inverse**-power
 
 
 @functools.lru_cache(maxsize=4096)
@@ -408,8 +646,8 @@ def _primitive(polynomial: sp.Expr, parameters: Sequence[sp.Symbol]) -> sp.Expr:
         return sp.S.One if polynomial != 0 else sp.S.Zero
     result = sp.Poly(polynomial, *parameters).primitive()[1]
     if all(c.is_Rational for c in result.coeffs()):
-        result = sp.Poly(polynomial, *parameters, domain=sp.QQ).clear_denoms(convert=True)[1]
-        result = result.primitive()[1]
+        result = sp.Poly(result.as_expr(), *parameters, domain=sp.QQ)
+        result = result.clear_denoms(convert=True)[1].primitive()[1]
     if result.LC().could_extract_minus_sign():
         result = -result
     return result.as_expr()
@@ -479,6 +717,14 @@ def _sign(polynomial: sp.Expr) -> int:
         if (sign * gram).is_positive_definite:
             return sign
     return 0
+
+
+def _differs(number: sp.Expr) -> bool:
+    """Whether a number is proven not to be zero."""
+    try:
+        return not _is_zero(sp.expand(number.doit()))
+    except GiantstepError:
+        return False
 
 
 def _sign_of(number: sp.Expr) -> int:
@@ -611,6 +857,8 @@ def _drawn(parameter: sp.Symbol, source: random.Random) -> sp.Expr:
 
 @functools.lru_cache(maxsize=4096)
 def _finitely_many(case: Case) -> tuple[dict[sp.Symbol, sp.Expr], ...] | None:
+    if any(not p.free_symbols <= {*case.parameters} for p in case.equations):
+        return None
     (ring, basis), _ = _basis(case.parameters, case.equations)
     if ring.domain != sp.QQ:
         return None
@@ -628,11 +876,6 @@ def _finitely_many(case: Case) -> tuple[dict[sp.Symbol, sp.Expr], ...] | None:
         return None
     found = _points(case.parameters, tuple(eliminated), random.Random(0))
     return tuple(point for point in found if case.holds(point))
-
-
-def numerator(number: sp.Expr) -> sp.Expr:
-    """Return a polynomial in the parameters with the zeros of a rational function of them."""
-    return sp.expand(sp.together(number).as_numer_denom()[0])
 
 
 class CaseEchelon:
@@ -828,7 +1071,11 @@ class CaseEchelon:
 
 def _reduced_fraction(case: Case, field: Any, element: Element) -> Element:
     parts = [sp.expand(field.to_sympy(field(part))) for part in (element.numer, element.denom)]
-    ring, elements = _exact_elements(case.parameters, (*case.equations, *parts))
+    known = {*case.parameters}
+    equations = [p for p in case.equations if p.free_symbols <= known]
+    if not all(p.is_polynomial(*known) for p in parts):
+        return element
+    ring, elements = _exact_elements(case.parameters, (*equations, *parts))
     if not independence_is_proved(ring.domain):
         return element
     *basis, numerator, denominator = elements
@@ -858,6 +1105,64 @@ def _converted(field: Any, element: PolyElement) -> Element:
 
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StoredAnswer(WritesJson):
+    """The answer of a case as it was written, from :meth:`CaseTree.from_dict`.
+
+    Attributes
+    ----------
+    summary : str
+        In one line.
+    content : mapping or str
+        What its ``to_dict`` gave, its numbers functions of the parameters.
+    """
+
+    summary: str
+    content: Any
+
+    def to_dict(self) -> Any:
+        """Return the content."""
+        return self.content
+
+    def with_values(self, values: Values) -> StoredAnswer:
+        """Return it as it is: texts keep their parameters."""
+        return self
+
+
+_reading: ContextVar[Case | None] = ContextVar("reading", default=None)
+
+
+def case_of_numbers() -> Case | None:
+    """Return the case to which the numbers belong that are read from plain data, if any."""
+    return _reading.get()
+
+
+def read_case_number(text: Any) -> sp.Expr:
+    """Read an exact number of plain data, with the parameters of the case that is read."""
+    case = _reading.get()
+    return read_open_number(text, () if case is None else case.parameters)
+
+
+def _read_leaf(
+    content: Mapping[str, Any],
+    parameters: tuple[sp.Symbol, ...],
+    read: Callable[[Mapping[str, Any]], Any] | None,
+) -> Leaf[Any]:
+    case = Case.from_dict(content, parameters)
+    answer, summary = content["answer"], str(content["summary"])
+    if answer is None:
+        return Leaf(case, None, summary)
+    token = _reading.set(case)
+    try:
+        if read is not None:
+            return Leaf(case, read(answer))
+    finally:
+        _reading.reset(token)
+    if isinstance(answer, str) and answer.isdigit():
+        return Leaf(case, int(answer))
+    return Leaf(case, StoredAnswer(summary, answer))
 
 
 @dataclass(frozen=True)
@@ -1047,6 +1352,44 @@ class CaseTree(Page, Typeset, WritesJson, Generic[T]):
             ],
         }
 
+    @classmethod
+    def from_dict(
+        cls, content: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Any] | None = None
+    ) -> CaseTree[Any]:
+        """Return the tree that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        content : mapping
+        read : callable, optional
+            Reads the answer of a case, as ``Staircase.from_dict`` does. By default answers are
+            :class:`StoredAnswer`, and numbers where they are no more than that.
+
+        Raises
+        ------
+        ExpressionError
+            If the content is not what :meth:`to_dict` writes.
+
+        Examples
+        --------
+        >>> from giantstep.symbolic.leaps.staircase import Staircase, staircase
+        >>> tree = staircase("x1 + a*x1*x2", parameters="a")
+        >>> again = CaseTree.from_dict(tree.to_dict(), Staircase.from_dict)
+        >>> again.at({"a": 2}).saturates, again.to_dict() == tree.to_dict()
+        (True, True)
+        """
+        try:
+            kinds = {str(x["name"]): str(x["kind"]) for x in content["parameters"]}
+            parameters = tuple(named_symbols(kinds).values())
+            leaves = tuple(_read_leaf(part, parameters, read) for part in content["cases"])
+            return cls(str(content["subject"]), parameters, leaves)
+        except (LookupError, TypeError, ValueError) as error:
+            if isinstance(error, ExpressionError):
+                raise
+            raise ExpressionError(
+                "the content is not that of a tree of cases as to_dict writes it"
+            ) from None
+
 
 def _plain(value: Any) -> Any:
     return value.to_dict() if isinstance(value, WritesJson) else str(value)
@@ -1111,14 +1454,15 @@ def by_cases(start: Case, compute: Callable[[Case], T], subject: str) -> CaseTre
         try:
             leaves.append(Leaf(case.tidied(), compute(case)))
         except Split as split:
+            whole = split.case
             parts = (
-                case.where_all_vanish(split.polynomials),
-                case.where_some_do_not(split.polynomials),
+                whole.where_all_vanish(split.polynomials),
+                whole.where_some_do_not(split.polynomials),
             )
-            if case in parts:
+            if case in parts or whole in parts:
                 raise UndecidedError(
                     f"{subject} is not decided where {case}: whether "
-                    f"{', '.join(map(expression_text, split.polynomials))} vanish"
+                    f"{', '.join(map(whole._text, split.polynomials))} vanish"
                 ) from None
             waiting += [part for part in parts if not part.is_empty]
         except (AssumptionError, UndecidedError) as error:

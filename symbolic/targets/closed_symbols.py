@@ -41,7 +41,7 @@ from ..expressions.activations import z as _z
 from ..expressions.averages import Average
 from ..expressions.functions import HALF, sigmoid, softplus
 from ..expressions.regularity import Parity, analyse
-from ..gaussian.expectation import expect
+from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.integrand_kernels import (
     LONGEST_SUM,
     PRODUCTS_ONLY,
@@ -51,7 +51,7 @@ from ..gaussian.integrand_kernels import (
     multiplied_out,
 )
 from ..hermite.coefficients import hermite_coefficient
-from .ridge_terms import RidgeTerm, T, ridge_terms
+from .ridge_terms import RadialFunction, RidgeTerm, T, ridge_terms
 from .subspaces import Element
 
 
@@ -90,7 +90,7 @@ class Erf(NamedTuple):
 
 
 class Open(NamedTuple):
-    """The derivative of some order of an open symbol, at a linear form."""
+    """The derivative of some order of an open symbol, at a linear form, or at a squared length."""
 
     kernel: OpenKernel
     order: int
@@ -500,7 +500,7 @@ def _under_powers(
 
 def _closed(inside: sp.Expr) -> list[Piece] | None:
     """Return the symbol of a function by rules, or None."""
-    result = expect(inside.xreplace({T: _z + _XI}), _z)
+    result = GaussianExpectation(inside.xreplace({T: _z + _XI}), _z).doit()
     if result.has(Average, sp.Piecewise):
         return None
     result = as_steps_and_exponentials(result).replace(_is_shifted_sine, _without_shift)
@@ -625,6 +625,15 @@ def softplus_kernel(a: sp.Expr, b: sp.Expr) -> tuple[int, OpenKernel]:
     return side, OpenKernel(kernel.name, kernel.parity, kernel.moment, (a / 2, tanh))
 
 
+def _radial_kernel(radial: RadialFunction) -> OpenKernel:
+    r"""Return the symbol of a function of a length as a function of :math:`|\xi|^2`."""
+
+    def moment(n: int) -> sp.Expr:
+        return sp.factorial(n) * radial.coefficient(n)
+
+    return OpenKernel(sp.Tuple(radial.expr, len(radial.axes)), 0, moment)
+
+
 def _generic_kernel(kernel: sp.Expr) -> OpenKernel:
     try:
         parity = _PARITY[analyse(kernel.xreplace({T: _z}), _z).parity]
@@ -694,7 +703,7 @@ def closed_symbol(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> SymbolForm
     >>> F.setting.ring.domain, sorted(mode.is_sine for mode in F.terms)
     (QQ(exp(1/2)), [True, True])
     """
-    terms = ridge_terms(expr, variables)
+    terms = ridge_terms(expr, variables, radial=True)
     pieces = [piece for term in terms for r in term.ridges for piece in univariate_symbol(r.expr)]
     numbers = [number for piece in pieces for number in piece.numbers()]
     numbers += [term.coefficient for term in terms]
@@ -741,6 +750,12 @@ def _of_term(term: RidgeTerm, setting: Setting, known: dict[sp.Expr, Element]) -
         for piece in univariate_symbol(ridge.expr):
             univariate = univariate + _of_piece(piece, line, setting, known)
         form = form * univariate
+    for radial in term.radials:
+        square = sum((ring.gens[i] ** 2 for i in radial.axes), ring.zero)
+        form = form * SymbolForm.product(
+            setting, exponent=ring.zero, frequency=ring.zero, is_sine=False,
+            factors=[Open(_radial_kernel(radial), 0, square)], coefficient=ring.one,
+        )  # fmt: skip
     for i, exponent in enumerate(term.powers):
         for _ in range(exponent):
             form = form.scaled(ring.gens[i]) + form.diff(i)

@@ -11,7 +11,6 @@ expectations as they print, ``E_z[z*tanh(z)]``, which texts of users may not hol
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,24 +23,17 @@ from ...errors import (
 )
 from ..exact.constant_enclosures import NoEnclosure, enclosure
 from ..exact.fields import formal_field, formal_generators, independence_is_proved
-from ..expressions._singularities import affine_slope
-from ..expressions.activations import z as _z
 from ..expressions.averages import Average
-from ..expressions.functions import relu, sigmoid, softplus
-from ..expressions.parser import parse_expression
 from ..gaussian.enclosures import enclosed_value
-from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.zero_test import is_zero_by_structure
-from ..hermite.expansion import read_number
-from .cases import Case
+from .cases import Case, case_of_numbers, read_case_number
+from .parameter_functions import sign_of_average
 from .subspaces import Element, Subspace
 
 _BITS = (100, 400, 1600)
 # Balls of expectations take a second each beyond.
 _BITS_OF_BALLS = (100, 250)
 _DIGITS_PER_BIT = 0.2
-_ODD_AND_INCREASING = (sp.tanh, sp.erf, sp.atan, sp.sinh, sp.asinh, sp.sign)
-_POSITIVE = (sp.exp, sp.cosh, sp.sech, sigmoid, softplus, sp.Abs, relu, sp.Heaviside)
 
 
 class Certifier:
@@ -221,58 +213,17 @@ def known_sign(number: sp.Expr) -> int:
             return sign_of(enclosure(number, _BITS[0]))
         except (NoEnclosure, TypeError):
             return 0
-    z = number.variable
-    odd = 0
-    for factor in sp.Mul.make_args(number.args[0]):
-        base, exponent = factor.as_base_exp()
-        if isinstance(factor, sp.exp):
-            continue
-        if not exponent.is_Integer or exponent < 0:
-            return 0
-        if isinstance(base, _POSITIVE) and base.args[0].is_real:
-            continue
-        slope = None
-        if base == z:
-            slope = sp.S.One
-        elif isinstance(base, _ODD_AND_INCREASING) and base.subs(z, 0) == 0:
-            slope = affine_slope(base.args[0], z)
-        if slope is None or not slope.is_positive:
-            return 0
-        odd += int(exponent)
-    return 1 if odd % 2 == 0 else 0
-
-
-_EXPECTATION = re.compile(r"E_z\[([^\[\]]*)\]")
-
-
-def read_open_number(text: Any) -> sp.Expr:
-    """Read an exact number that may hold expectations.
-
-    Examples
-    --------
-    >>> read_open_number("2*E_z[z*tanh(z)]") / read_open_number("E_z[z*tanh(z)]")
-    2
-    """
-    if not isinstance(text, str) or "[" not in text:
-        return read_number(text)
-    rule: dict[sp.Symbol, sp.Expr] = {}
-
-    def named(match: re.Match[str]) -> str:
-        symbol = sp.Symbol(f"expectation{len(rule)}", real=True)
-        rule[symbol] = GaussianExpectation(parse_expression(match[1], [_z]), _z)
-        return f"({symbol.name})"
-
-    written = _EXPECTATION.sub(named, text)
-    return parse_expression(written, list(rule), argument="number").xreplace(rule)
+    sign, divisor = sign_of_average(number)
+    return sign if divisor == 1 else 0
 
 
 def read_subspace(content: Mapping[str, Any]) -> Subspace:
     """Return the subspace that `Subspace.to_dict` wrote, with whatever numbers."""
     dimension = int(content["ambient_dimension"])
-    rows = [[read_open_number(entry) for entry in row] for row in content["basis"]]
+    rows = [[read_case_number(entry) for entry in row] for row in content["basis"]]
     if dimension < 1 or any(len(row) != dimension for row in rows):
         raise ExpressionError(f"a basis has to have rows of {dimension} numbers, got {rows}")
-    return _spanned(rows, dimension)
+    return spanned(rows, dimension, case_of_numbers())
 
 
 def in_atoms(subspace: Subspace) -> Subspace:
@@ -283,12 +234,13 @@ def in_atoms(subspace: Subspace) -> Subspace:
     generators = getattr(subspace.field, "symbols", ())
     if not any(g.is_Add or g.is_Mul for g in generators):
         return subspace
-    return _spanned(subspace.basis, subspace.ambient_dimension, subspace.case)
+    return spanned(subspace.basis, subspace.ambient_dimension, subspace.case)
 
 
-def _spanned(
+def spanned(
     rows: Sequence[Sequence[sp.Expr]], dimension: int, case: Case | None = None
 ) -> Subspace:
+    """Return the span of vectors of numbers of any kind, with parameters in a case of them."""
     field, elements = formal_field(entry for row in rows for entry in row)
     split = (elements[i * dimension : (i + 1) * dimension] for i in range(len(rows)))
     return Subspace.from_elements(split, field, dimension, case)

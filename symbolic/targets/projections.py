@@ -45,7 +45,7 @@ from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.expansion import HermiteExpansion, expansion_latex, expansion_text
 from .ridge_norms import degree_norms, mean_square, part_up_to, ridge_degree_norms
 from .ridge_products import ridge_part_up_to
-from .ridge_terms import ridge_terms, rounded_symbol
+from .ridge_terms import holds_lengths, ridge_terms, rounded_symbol
 from .subspaces import Subspace
 from .target import Target, target as read_target
 
@@ -305,6 +305,8 @@ class Projection(Typeset, WritesJson):
         r""":math:`P_{U,\le l} f` as an expression in the coordinates."""
         if self.fitted_expansion is not None:
             return self.fitted_expansion.polynomial()
+        if self.onto.is_whole and holds_lengths(self.target.expr, self.target.variables):
+            return self.target.expr
         return ridge_part_up_to(self.target.expr, self.target.variables, self.onto, self.degree)
 
     @functools.cached_property
@@ -525,6 +527,8 @@ def _norms(
 def _open_norms(
     f: Target, subspace: Subspace, degree: int
 ) -> tuple[tuple[sp.Expr, ...], BoundedNorms | None]:
+    if subspace.is_whole and holds_lengths(f.expr, f.variables):
+        return (f.norm_squared, *(sp.S.Zero for _ in range(degree))), None
     try:
         return ridge_degree_norms(f.expr, f.variables, subspace, degree), None
     except (UnsupportedExpressionError, UndecidedError):

@@ -508,8 +508,15 @@ def second_moment(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr:
     >>> x = sp.symbols("x1:3", real=True)
     >>> second_moment(x[0] + sp.sign(x[0] - x[1]), x)
     2/sqrt(pi) + 2
+    >>> second_moment(sp.sqrt(x[0] ** 2 + x[1] ** 2), x)
+    2
     """
-    terms = ridge_terms(expr, variables)
+    terms = ridge_terms(expr, variables, radial=True)
+    if any(term.radials for term in terms):
+        law = GaussianVector(variables, covariance=sp.eye(len(variables)))
+        parts = sp.Add.make_args(expr)
+        products = (a * b for a, b in itertools.product(parts, repeat=2))
+        return sp.Add(*(expect(product, law) for product in products))
     return sp.expand(mean_square(terms), deep=False) if terms else sp.S.Zero
 
 

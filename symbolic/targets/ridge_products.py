@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import sympy as sp
 
-from ...errors import UnsupportedExpressionError
+from ...errors import UndecidedError, UnsupportedExpressionError
 from ..exact.fields import exact_field
 from ..expressions.activations import z as _z
 from ..expressions.functions import HALF
@@ -207,7 +207,12 @@ def canonical(number: sp.Expr) -> sp.Expr:
     try:
         field, (element,) = exact_field([number])
     except UnsupportedExpressionError:
-        zero = is_exactly_zero(number, "the product of two directions")
+        try:
+            zero = is_exactly_zero(number, "the product of two directions")
+        except UndecidedError:
+            if not number.free_symbols:
+                raise
+            zero = False  # a coefficient with parameters stays, with their values where it is zero
         return sp.S.Zero if zero else sp.expand(number)
     return field.to_sympy(element)
 

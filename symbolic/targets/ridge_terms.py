@@ -8,6 +8,17 @@ the symbol :math:`F(\xi) = \mathbb{E} f(x + \xi)`, factorises over: each g has a
 Hermite coefficients, and multiplication by :math:`x_i` is the operator
 :math:`\xi_i + \partial_{\xi_i}` on symbols (Stein's lemma).
 
+A factor may also be a function of the length of k coordinates, whose symbol depends on
+:math:`|\xi_S|` alone, so that one line decides it,
+
+.. math:: \mathbb{E}\, g(|x_S + \xi_S|) = \sum_m \frac{|\xi_S|^{2m}}{(2m)!}\,
+          \mathbb{E}[g(|x_S|)\,\mathrm{He}_{2m}(x_1)], \qquad
+          \mathbb{E}[\mathrm{He}_{2m}(x_1) \,|\, r] =
+          \sum_j \frac{(-1)^j (2m)!}{2^j j!\,(2m-2j)!}\,
+          \frac{(2m-2j-1)!!\; r^{2m-2j}}{k (k+2) \cdots (k + 2m - 2j - 2)}
+
+with r of the chi distribution of k degrees of freedom.
+
 Convention: coefficients are the :math:`c_\alpha = \mu_\alpha/\alpha!` of :math:`f = \sum c_\alpha
 \mathrm{He}_\alpha`.
 """
@@ -29,6 +40,8 @@ from ...errors import UnsupportedExpressionError
 from ..exact.series import truncated, truncated_product
 from ..expressions.activations import z as _z
 from ..expressions.functions import relu
+from ..gaussian.expectation import expect
+from ..gaussian.power_rules import chi_weight
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import hermite_coefficients
 
@@ -55,6 +68,46 @@ class RidgeFunction:
 
 
 @dataclass(frozen=True)
+class RadialFunction:
+    """A function g of the length of the vector of some coordinates.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        Which coordinates, two at least.
+    expr : Expr
+        g as an expression in `T`, the length.
+    """
+
+    axes: tuple[int, ...]
+    expr: sp.Expr
+
+    def coefficient(self, m: int) -> sp.Expr:
+        r"""Return c_m of the symbol :math:`\sum_m c_m |\xi|^{2m}`.
+
+        Examples
+        --------
+        >>> RadialFunction((0, 1), T).coefficient(0)
+        sqrt(2)*sqrt(pi)/2
+        >>> RadialFunction((0, 1, 2), T**2).coefficient(1)
+        1
+        """
+        return _radial_coefficient(self.expr, len(self.axes), m)
+
+
+@functools.lru_cache(maxsize=1024)
+def _radial_coefficient(g: sp.Expr, k: int, m: int) -> sp.Expr:
+    square, polynomial = _z**2, []
+    for j in range(m + 1):
+        n = m - j
+        count = sp.Rational((-1) ** j, 2**j * math.factorial(j) * math.factorial(2 * n))
+        weight = sp.factorial2(2 * n - 1) / sp.Mul(*(k + 2 * i for i in range(n)))
+        polynomial.append(count * weight * square**n)
+    inside = g.xreplace({T: sp.Abs(_z)}) * sp.Abs(_z) ** (k - 1) * sp.Add(*polynomial)
+    return chi_weight(k) * sp.expand(expect(inside, _z), deep=False)
+
+
+@dataclass(frozen=True)
 class RidgeTerm:
     """One term c x^α Π g_j(⟨u_j, x⟩).
 
@@ -66,14 +119,19 @@ class RidgeTerm:
         The multi-index α; of variables whose axis is one of the directions it is 0.
     ridges : tuple of RidgeFunction
         Directions pairwise orthogonal, none of them twice.
+    radials : tuple of RadialFunction
+        Of coordinates that neither the directions nor one another hold.
     """
 
     coefficient: sp.Expr
     powers: tuple[int, ...]
     ridges: tuple[RidgeFunction, ...]
+    radials: tuple[RadialFunction, ...] = ()
 
 
-def ridge_terms(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> tuple[RidgeTerm, ...]:
+def ridge_terms(
+    expr: sp.Expr, variables: Sequence[sp.Symbol], *, radial: bool = False
+) -> tuple[RidgeTerm, ...]:
     r"""Write a function of several variables as a sum of products of ridge functions.
 
     Parameters
@@ -82,6 +140,8 @@ def ridge_terms(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> tuple[RidgeTer
         Function of `variables`; all other symbols are parameters.
     variables : sequence of Symbol
         The coordinates x_1..x_r, real.
+    radial : bool
+        Take functions of the length of some coordinates, too.
 
     Returns
     -------
@@ -105,7 +165,12 @@ def ridge_terms(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> tuple[RidgeTer
     terms = _multiplied_out(_split_products(expr))
     # What cancels when it is multiplied out leaves a plain 0.
     remaining = sorted((term for term in terms if term != 0), key=sp.default_sort_key)
-    return tuple(_term(term, tuple(variables)) for term in remaining)
+    return tuple(_term(term, tuple(variables), radial) for term in remaining)
+
+
+def holds_lengths(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> bool:
+    """Whether a function holds functions of the length of some coordinates."""
+    return any(term.radials for term in ridge_terms(expr, variables, radial=True))
 
 
 def _multiplied_out(expr: sp.Expr) -> tuple[sp.Expr, ...]:
@@ -187,16 +252,21 @@ def _is_product(argument: sp.Expr) -> bool:
     return sum(bool(factor.free_symbols) for factor in sp.Mul.make_args(argument)) > 1
 
 
-def _term(term: sp.Expr, variables: tuple[sp.Symbol, ...]) -> RidgeTerm:
+def _term(term: sp.Expr, variables: tuple[sp.Symbol, ...], radial: bool) -> RidgeTerm:
     constant, rest = term.as_independent(*variables, as_Add=False)
     powers = [0] * len(variables)
     groups: dict[tuple[sp.Expr, ...], sp.Expr] = {}
+    lengths: dict[tuple[int, ...], sp.Expr] = {}
     for factor in sp.Mul.make_args(rest):
         base, exponent = factor.as_base_exp()
         if base in variables and exponent.is_Integer and exponent > 0:
             powers[variables.index(base)] += int(exponent)
         elif factor != 1:
             for part in _separated(factor, variables):
+                length = _radial(part, variables) if radial else None
+                if length is not None:
+                    lengths[length.axes] = lengths.get(length.axes, sp.S.One) * length.expr
+                    continue
                 ridge = _ridge(part, variables)
                 _merge(groups, ridge.direction, ridge.expr)
     for i in range(len(variables)):
@@ -212,7 +282,58 @@ def _term(term: sp.Expr, variables: tuple[sp.Symbol, ...]) -> RidgeTerm:
             f"{', '.join(map(str, groups))}; products of functions have to be of orthogonal "
             "linear forms (sums and polynomial factors may be of any)"
         )
-    return RidgeTerm(constant, tuple(powers), ridges)
+    radials = tuple(RadialFunction(axes, g) for axes, g in lengths.items())
+    _require_apart(term, ridges, radials)
+    return RidgeTerm(constant, tuple(powers), ridges, radials)
+
+
+def _require_apart(
+    term: sp.Expr, ridges: Sequence[RidgeFunction], radials: Sequence[RadialFunction]
+) -> None:
+    """Refuse a product of functions that share coordinates with one of a length."""
+    for radial in radials:
+        others = [other.axes for other in radials if other != radial]
+        others += [tuple(i for i, u in enumerate(r.direction) if u != 0) for r in ridges]
+        if any(set(radial.axes) & set(other) for other in others):
+            raise UnsupportedExpressionError(
+                f"the product {term} holds a function of the length of some coordinates and "
+                "another function of one of them; its factors have to be of different coordinates "
+                "(sums and polynomial factors may be of any)"
+            )
+
+
+def _radial(factor: sp.Expr, variables: tuple[sp.Symbol, ...]) -> RadialFunction | None:
+    """Return a factor as a function of the length of two or more coordinates, if it is one."""
+    axes = tuple(i for i, x in enumerate(variables) if factor.has(x))
+    if len(axes) < 2:
+        return None
+    used = tuple(variables[i] for i in axes)
+    expr = _in_length(factor, used)
+    return None if expr is None or expr.has(*used) else RadialFunction(axes, expr)
+
+
+def _in_length(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr | None:
+    """Write the largest parts that are a |x|² + b by the length, T."""
+    if not expr.has(*variables):
+        return expr
+    if expr.is_polynomial(*variables):
+        polynomial = sp.Poly(expr, *variables, domain=sp.EXRAW)
+        count = range(len(variables))
+        squares = {tuple(2 * (i == j) for j in count) for i in count}
+        constant = polynomial.coeff_monomial(1)
+        coefficients = {m: c for m, c in polynomial.terms() if any(m)}
+        if set(coefficients) != squares or len(set(coefficients.values())) > 1:
+            return None
+        return next(iter(coefficients.values())) * T**2 + constant
+    operands = expr.args
+    if expr.is_Add:
+        plain = [x for x in operands if x.is_polynomial(*variables)]
+        operands = (sp.Add(*plain), *(x for x in operands if x not in plain))
+    written = [_in_length(operand, variables) for operand in operands]
+    if any(part is None for part in written):
+        return None
+    # T is a length: its modulus is itself.
+    return expr.func(*written).replace(sp.Abs, lambda u: u if u == T else sp.Abs(u))
 
 
 def _separated(factor: sp.Expr, variables: tuple[sp.Symbol, ...]) -> list[sp.Expr]:
@@ -256,6 +377,11 @@ def _ridge(factor: sp.Expr, variables: tuple[sp.Symbol, ...]) -> RidgeFunction:
     _with_forms(factor, variables, first)
     if slopes is None:
         raise _not_a_ridge(factor)
+    if any(entry.free_symbols for entry in slopes):
+        # a x1 + 2 a x2 has the direction of x1 + 2 x2 for all values of a.
+        leading = next(entry for entry in slopes if entry != 0)
+        ratios = tuple(sp.cancel(entry / leading) for entry in slopes)
+        slopes = slopes if any(ratio.free_symbols for ratio in ratios) else ratios
     norm = sp.sqrt(sp.Add(*(entry**2 for entry in slopes)))
     unit = tuple(sp.radsimp(entry / norm) for entry in slopes)
     pivot = next(i for i, entry in enumerate(slopes) if entry != 0)
@@ -288,17 +414,17 @@ def _with_forms(
 
 
 def _not_a_ridge(factor: sp.Expr) -> UnsupportedExpressionError:
-    squares = sp.Add(*(x**2 for x in factor.free_symbols))
-    length = sp.Dummy("s", nonnegative=True)
-    if not factor.subs(squares, length).free_symbols & factor.free_symbols:
+    if _radial(factor, tuple(sorted(factor.free_symbols, key=str))) is not None:
         return UnsupportedExpressionError(
-            f"{factor} is a function of the length of the vector of its variables, no sum of "
-            "products of functions of one linear form; its averages, times polynomials, are exact: "
-            "giantstep.expect(f, GaussianVector(...)) with independent variables"
+            f"{factor} is a function of the length of the vector of its variables: leaps, "
+            "staircases, giant steps and norms of it are exact, and so are its averages, "
+            "giantstep.expect(f, GaussianVector(...)) with independent variables; what is asked "
+            "for here needs sums of products of functions of one linear form"
         )
     return UnsupportedExpressionError(
         f"{factor} depends on more than one linear form of the variables; use polynomials and "
-        "products of functions of one linear form each, such as erf(x1 + x2)*tanh(x1 - x2)"
+        "products of functions of one linear form each, such as erf(x1 + x2)*tanh(x1 - x2), or of "
+        "the length of coordinates, such as sqrt(x1**2 + x2**2)"
     )
 
 
@@ -336,7 +462,7 @@ def truncated_symbol(
     """
     ring = sp.ring([x.name for x in variables], sp.EXRAW)[0]
     total = ring.zero
-    for term in ridge_terms(expr, variables):
+    for term in ridge_terms(expr, variables, radial=True):
         total += _symbol_of(term, ring, degree, _itself)
     collected = ((tuple(alpha), sp.expand(c)) for alpha, c in total.items())
     return {alpha: c for alpha, c in collected if c != 0 and sum(alpha) <= degree}
@@ -376,6 +502,11 @@ def _symbol_of(
         line = zip(ridge.direction, ring.gens, strict=True)
         form = sum((g * number(u) for u, g in line), ring.zero)
         series = truncated_product(series, ridge_symbol(ridge, form, enough, number), enough)
+    for radial in term.radials:
+        square = sum((ring.gens[i] ** 2 for i in radial.axes), ring.zero)
+        line = sum((square**m * number(radial.coefficient(m)) for m in range(enough // 2 + 1)),
+                   ring.zero)  # fmt: skip
+        series = truncated_product(series, line, enough)
     for i, exponent in enumerate(term.powers):
         for _ in range(exponent):
             series = series * ring.gens[i] + series.diff(ring.gens[i])

@@ -299,11 +299,15 @@ def places(forms: Iterable[SymbolForm], degree: int) -> dict[Place, sp.Expr]:
                 if b and b not in result:
                     result[b] = sp.erf(to_sympy(b))
                 continue
-            highest = factor.order + (degree if factor.form else 0)
+            highest = factor.order + (degree // _degree(factor.form) if factor.form else 0)
             for n in range(factor.order, highest + 1):
                 if (factor.kernel, n) not in result:
                     result[factor.kernel, n] = factor.kernel.moment(n)
     return result
+
+
+def _degree(form: PolyElement) -> int:
+    return max(1, *map(sum, form))
 
 
 class Expander:
@@ -383,7 +387,8 @@ class Expander:
             line = self.lifted(factor.form - b)
             coefficients: Iterable[Element]
             if isinstance(factor, Open):
-                coefficients = (self.value(factor, k) for k in range(self.degree + 1))
+                highest = self.degree // _degree(line) if line else 0
+                coefficients = (self.value(factor, k) for k in range(highest + 1))
             else:
                 coefficients = self._of_erf(factor, self.embed(b))
             self._series[factor] = self.along(line, coefficients)

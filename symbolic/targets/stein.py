@@ -50,8 +50,8 @@ from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import hermite_coefficients
 from ..hermite.expansion import HermiteExpansion
 from ..hermite.heat_flow import gaussian_moment
-from .cases import numerator
 from .conditional_spans import HIGHEST_DEGREE
+from .parameter_functions import numerator
 from .target import Target, checked_components, target as read_target
 
 DIMENSION = sp.Symbol("d", positive=True)

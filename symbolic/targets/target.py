@@ -50,13 +50,14 @@ from ..expressions.parser import (
 )
 from ..expressions.piecewise_polynomials import by_steps, without_extrema
 from ..expressions.regularity import require_square_integrable
+from ..gaussian.rules import closed_form
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.expansion import HermiteExpansion
 from ..hermite.tensors import hermite_tensor, orthogonal_matrix
-from .cases import Case, CaseTree, by_cases, numerator
+from .cases import Case, CaseTree, by_cases
 from .conditional_spans import HIGHEST_DEGREE, MultiIndex
 from .ridge_norms import second_moment
-from .ridge_terms import T, ridge_terms, truncated_symbol
+from .ridge_terms import RadialFunction, T, ridge_terms, truncated_symbol
 from .spans import spans_of
 from .subspaces import Subspace
 
@@ -395,7 +396,7 @@ class Target:
         """
         if self.case is None:
             return all(is_exactly_zero(number, what) for number in numbers)
-        return self.case.decide(map(numerator, numbers))
+        return self.case.decide(numbers)
 
     def by_cases(self, compute: Callable[[Target], Result], subject: str) -> CaseTree[Result]:
         """Return what a computation gives for all values of the parameters, case by case.
@@ -410,34 +411,53 @@ class Target:
         Raises
         ------
         UnsupportedExpressionError
-            If the function is not rational in the parameters, so that the conditions on them would
-            be no polynomials.
+            If a direction of a function depends on the parameters, as in tanh(x1 + a*x2), or a
+            function of them is not known to be real.
         """
+        self._require_fixed_directions()
         start = Case(self.parameters)
-        for denominator in self._denominators():
-            start = start.where_some_do_not((denominator,))
+        for node in sp.preorder_traversal(self.expr):
+            if node.is_Pow and node.exp.is_Integer and node.exp.is_negative:
+                base, symbols = node.base, node.base.free_symbols
+                if symbols & {*self.parameters} and not symbols & {*self.variables}:
+                    start = start.where_some_do_not((base,))
         return by_cases(
-            start, lambda case: compute(replace(self, case=case)), f"{subject} of {self.name}"
+            start, lambda case: compute(self.in_case(case)), f"{subject} of {self.name}"
         )
 
-    def _denominators(self) -> list[sp.Expr]:
-        """Return the denominators that hold parameters; refuse functions of parameters."""
-        parts = sp.preorder_traversal(self.expr)
-        result = []
-        for node in parts:
-            if not node.args or not node.free_symbols & set(self.parameters):
-                continue
-            if node.is_Pow and node.exp.is_Integer:
-                if node.exp.is_negative and not node.base.free_symbols & set(self.variables):
-                    result.append(numerator(node.base))
-            elif not (node.is_Add or node.is_Mul):
-                raise UnsupportedExpressionError(
-                    f"the parameters of target {shorten(self.name)!r} enter through {node}, so "
-                    "that the conditions on them are no polynomials; they are decided for "
-                    "coefficients that are rational in the parameters: give values to the others, "
-                    "or name a function of them as a parameter of its own"
-                )
-        return result
+    def specialised(self) -> Target:
+        """Return it with what the equations of its case say of the parameters put in.
+
+        Examples
+        --------
+        >>> f = target("x1 + a*x2 + b*x1*x2", parameters="a b")
+        >>> a, b = f.parameters
+        >>> replace(f, case=Case((a, b)).where_all_vanish((a - b,))).specialised().expr
+        b*x1*x2 + b*x2 + x1
+        """
+        if self.case is None or not self.case.solved:
+            return self
+        return replace(self, expr=self.expr.xreplace(self.case.solved))
+
+    def in_case(self, case: Case) -> Target:
+        """Return it for the values of the parameters in a case."""
+        # Of a function of a parameter is not seen what it is at a value.
+        expr = self.expr if self.is_polynomial else case.specialised(self.expr)
+        return replace(self, expr=expr, case=case)
+
+    def _require_fixed_directions(self) -> None:
+        if self.is_polynomial:
+            return
+        for term in ridge_terms(self.expr, self.variables, radial=True):
+            for ridge in term.ridges:
+                if any(entry.free_symbols for entry in ridge.direction):
+                    raise UnsupportedExpressionError(
+                        f"target {shorten(self.name)!r} holds {ridge.expr.xreplace({T: _z})} of "
+                        f"z = <w, x> with w = ({', '.join(map(str, ridge.direction))}), which "
+                        "depends on the parameters; a function of one linear form may have "
+                        "parameters, as tanh(a*x1 + b), but its direction not: give values to "
+                        "them, or use coordinates in which it is an axis"
+                    )
 
     def __str__(self) -> str:
         return self.name
@@ -515,11 +535,12 @@ def target(
             try:
                 expr, coordinates = parse_target(spec, parameters=declared, argument=argument)
             except ExpressionError as error:
-                if "unknown name" not in str(error) or parameters is False:
+                if "unknown name" not in str(error):
                     raise
-                raise ExpressionError(
-                    f"{error}\n  a parameter has to be named: parameters='a', or --parameter a"
-                ) from None
+                hint = "a parameter has to be named: parameters='a', or --parameter a"
+                if parameters is False:
+                    hint = "numbers are needed here: write one in place of a parameter"
+                raise ExpressionError(f"{error}\n  {hint}") from None
         else:
             coordinates = tuple(sp.Symbol(x.name, real=True) for x in checked_variables(variables))
             known = {x.name: x for x in (*declared.values(), *coordinates)}
@@ -691,7 +712,7 @@ def _check(made: Target, argument: str) -> None:
         _polynomial_expansion(made.expr, made.variables, made.parameters)
         return
     try:
-        terms = ridge_terms(made.expr, made.variables)
+        terms = ridge_terms(made.expr, made.variables, radial=True)
     except UnsupportedExpressionError as error:
         raise UnsupportedExpressionError(f"{argument} {name!r} is not supported: {error}") from None
     along: defaultdict[tuple[sp.Expr, ...], list[sp.Expr]] = defaultdict(list)
@@ -703,8 +724,21 @@ def _check(made: Target, argument: str) -> None:
         for ridge in term.ridges:
             require_square_integrable(ridge.expr.xreplace({T: _z}), _z, argument=argument)
             along[ridge.direction].append(ridge.expr)
+        for radial in term.radials:
+            _require_radial_moment(radial, argument)
     for functions in along.values():
         require_few_kinks(sp.Tuple(*functions), T)
+
+
+def _require_radial_moment(radial: RadialFunction, argument: str) -> None:
+    """Refuse a function of a length without second moment; a pole at 0 may have one."""
+    inside = radial.expr.xreplace({T: sp.Abs(_z)})
+    try:
+        require_square_integrable(inside, _z, argument=argument)
+    except AssumptionError:
+        square = inside**2 * sp.Abs(_z) ** (len(radial.axes) - 1)
+        if closed_form(sp.powsimp(square), _z) is None:
+            raise
 
 
 def _check_degree(k: int) -> None:

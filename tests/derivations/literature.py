@@ -365,6 +365,32 @@ def sherrington_kirkpatrick():
     return fixed("sherrington_kirkpatrick", {q: value}, beta, h), solution
 
 
+def _almeida_thouless(h):
+    def replicon(b):
+        def excess(y):
+            return y - mean(lambda t: np.tanh(b * (math.sqrt(y) * t + h)) ** 2)
+
+        overlap = brentq(excess, 1e-6, 1, xtol=1e-16)
+        return 1 - b**2 * mean(lambda t: np.cosh(b * (math.sqrt(overlap) * t + h)) ** -4.0)
+
+    return {"zero of replicon": [brentq(replicon, 1.05, 3, xtol=1e-15)]}
+
+
+@problem(
+    "de Almeida, Thouless, J. Phys. A 11, 983 (1978)", {"beta": 1.2, "h": 0.3}, "average",
+    over=Over(
+        "beta", (0.5, 3), {0.8: 1, 2: 1}, UNIT_BOX, zeros="replicon", special=_almeida_thouless
+    ),
+)  # fmt: skip
+def line_of_almeida_and_thouless():
+    local = beta * (sp.sqrt(q) * z + h)
+    replicon = 1 - beta**2 * E(sp.cosh(local) ** -4)
+    system = fixed(
+        "almeida_thouless", {q: E(sp.tanh(local) ** 2)}, beta, h, outputs={"replicon": replicon}
+    )
+    return system, sherrington_kirkpatrick()[1]
+
+
 def _ferromagnetic_bias(beta):
     # The glass of overlap q loses its stability to a magnetisation at βJ(1 − q) = 1.
     glass = iterated(lambda x: mean(lambda t: np.tanh(beta * math.sqrt(x[0]) * t) ** 2), 0.5)[0]
@@ -502,7 +528,38 @@ def _hopfield(beta):
 
         return root(gaps, [0.94, 0.11], tol=1e-14).x[1]
 
-    return {"spinodal": extrema(load, 0.92, 0.97)}
+    def glass(alpha):
+        def excess(x):
+            noise = math.sqrt(alpha * x) / (1 - beta * (1 - x))
+            return mean(lambda t: np.tanh(beta * noise * t) ** 2) - x
+
+        # Inside of β(1 - q) < 1, where the noise is finite.
+        return 0.0, brentq(excess, 1 - 1 / beta + 1e-9, 1, xtol=1e-16)
+
+    def energy(alpha, overlap, square):
+        chi = beta * (1 - square)
+        field = overlap + math.sqrt(alpha * square) / (1 - chi) * _NODES
+        entropic = alpha / (2 * beta) * (math.log(1 - chi) - beta * square / (1 - chi))
+        other = alpha * beta * square * (1 - square) / (2 * (1 - chi) ** 2)
+        magnets = _WEIGHTS @ np.logaddexp(beta * field, -beta * field) / beta
+        return alpha / 2 + overlap**2 / 2 + entropic + other - float(magnets)
+
+    def gap(alpha):
+        retrieval = iterated(lambda x: _hopfield_step(x, alpha, beta), [0.98, 0.98])
+        return energy(alpha, *retrieval) - energy(alpha, *glass(alpha))
+
+    exchange = brentq(gap, 0.02, 0.07, xtol=1e-15)
+    return {"spinodal": extrema(load, 0.92, 0.97), "first-order": [exchange]}
+
+
+def _hopfield_step(x, alpha, beta):
+    overlap, glass = x
+    load = alpha * glass / (1 - beta * (1 - glass)) ** 2
+
+    def state(t):
+        return np.tanh(beta * (overlap + math.sqrt(load) * t))
+
+    return np.array([mean(state), mean(lambda t: state(t) ** 2)])
 
 
 @problem(
@@ -515,21 +572,19 @@ def _hopfield(beta):
 )  # fmt: skip
 def hopfield():
     def solution(alpha, beta):
-        def step(x):
-            overlap, glass = x
-            load = alpha * glass / (1 - beta * (1 - glass)) ** 2
-
-            def state(t):
-                return np.tanh(beta * (overlap + math.sqrt(load) * t))
-
-            return np.array([mean(state), mean(lambda t: state(t) ** 2)])
-
-        found = iterated(step, [0.98, 0.98])
+        found = iterated(lambda x: _hopfield_step(x, alpha, beta), [0.98, 0.98])
         return {"m": found[0], "q": found[1]}
 
-    state = sp.tanh(beta * (m + sp.sqrt(alpha * r) * z))
-    equations = {m: E(state), q: E(state**2), r: q / (1 - beta * (1 - q)) ** 2}
-    return fixed("hopfield", equations, alpha, beta), solution
+    local = beta * (m + sp.sqrt(alpha * r) * z)
+    state, chi = sp.tanh(local), beta * (1 - q)
+    equations = {m: E(state), q: E(state**2), r: q / (1 - chi) ** 2}
+    energy = (
+        alpha / 2 + m**2 / 2
+        + alpha / (2 * beta) * (sp.log(1 - chi) - beta * q / (1 - chi))
+        + alpha * beta * r * (1 - q) / 2
+        - E(sp.log(2 * sp.cosh(local))) / beta
+    )  # fmt: skip
+    return fixed("hopfield", equations, alpha, beta, outputs={"free_energy": energy}), solution
 
 
 def _retrieval_load(x):

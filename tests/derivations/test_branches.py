@@ -608,6 +608,33 @@ def test_a_free_energy_without_values_or_without_extrema_is_refused(energy, mess
         assert [p.kind for p in caught.value.state.points] == ["spinodal"]
 
 
+def potential(energy, *parameters):
+    """The kernel of a free energy of one number that may be anything."""
+    free = gs.FreeEnergy(
+        energy.subs(x, sp.Symbol("x", real=True)), (sp.Symbol("x", real=True),), (), parameters
+    )
+    return gs.lower(gs.SaddlePointSystem.from_free_energy(free, name="potential"))
+
+
+def test_a_free_energy_that_falls_without_end_has_no_ground_state():
+    cubic = potential(x**3 - a * x, a)
+    told = "not bounded below for x → -∞, as far as 10000 shows: no solution is its least value"
+    found = cubic.branches("a", (0.5, 2))
+    assert told in found.stability and told in str(found)
+    # Inside of bounds all is bounded; a minimum at each end that grows is one; a maximum is none.
+    assert "bounded" not in cubic.branches("a", (0.5, 2), bounds={"x": (-3, 3)}).stability
+    double_well = potential(x**4 / 4 - a * x**2 / 2, a)
+    assert "bounded" not in double_well.branches("a", (0.5, 2)).stability
+    hill = double_well.branches("a", (0.5, 2), extremum="maximum")
+    assert "not bounded above for x → ∞ and -∞" in hill.stability
+
+
+@pytest.mark.slow
+def test_a_phase_diagram_tells_of_a_free_energy_that_falls_without_end():
+    found = potential(x**3 - a * x + h * x**2, a, h).phase_diagram(("a", 0.5, 2), ("h", 0.1, 0.5))
+    assert "not bounded below for x → -∞" in found.stability and found.stability in str(found)
+
+
 def test_a_domain_that_contradicts_an_assumption_is_refused():
     system = gs.SaddlePointSystem.from_fixed_point(
         {x: a * sp.exp(-x)}, name="lambert", parameters=(a,)

@@ -14,7 +14,7 @@ import pytest
 import threadpoolctl
 
 import giantstep as gs
-from giantstep.derivations.report import html_report
+from giantstep.derivations.curve_report import html_report
 from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
 
 LEVELS, SHARES = (0.5, 2.5), (0.75, 0.25)
@@ -501,7 +501,7 @@ def test_networks_are_drawn_where_the_law_says_how():
     with pytest.raises(ParameterError, match="does not say how rows are drawn"):
         model_of(two_levels()).simulate(100, progress=False)
     frame = model_of("orthonormal")
-    data = frame.simulate(120, [2.0], 0.1, seeds=16, progress=False)
+    data = frame.simulate(120, alpha=[2.0], ridge=0.1, seeds=16, progress=False)
     theory = frame.solve(alpha=2, ridge=0.1, width=60)
     for name in ("test_error", "training_error"):
         mean, error = (float(data[f"{name}_{part}"][0]) for part in ("mean", "standard_error"))

@@ -20,7 +20,7 @@ pytest.importorskip("flint")
 
 from giantstep.derivations.certificates import proof
 from giantstep.derivations.one_gradient_step import amplitude_minimum as certified_amplitude
-from giantstep.derivations.one_gradient_step.amplitude_minimum import AmplitudeBalls
+from giantstep.derivations.one_gradient_step.amplitude_minimum import amplitude_balls
 from giantstep.numeric.proofs.interval_minimum import ProvenMinimum
 from giantstep.symbolic.exact.ball_functions import BallEvaluator
 from giantstep.symbolic.gaussian.enclosures import PRECISION
@@ -185,7 +185,7 @@ def at(student, teacher, form, h, bits, *, centre=False):
     error = AmplitudeError(activation(student), activation(teacher), centre)
     with PRECISION:
         point = BallEvaluator().real_constant(h)
-        return AmplitudeBalls(error, [form]).at(point, bits)
+        return amplitude_balls(error, [form]).at(point, bits)
 
 
 @pytest.mark.parametrize("centre", [False, True])
@@ -240,7 +240,7 @@ def test_bounds_over_cells_hold_what_is_inside():
     error = AmplitudeError(activation("sin"), activation("sin"), False)
     exact = [sp.lambdify(amplitude, error.closed_form.diff(amplitude, k)) for k in range(3)]
     with PRECISION:
-        balls = AmplitudeBalls(error)
+        balls = amplitude_balls(error)
         function = certified_amplitude._BoundedError(balls, student_shape(error.student_expr), 40)
         for centre, radius in ((1.1, 0.2), (-0.3, 0.5), (2.0, 0.01)):
             point = BallEvaluator().real_constant(sp.Rational(centre))

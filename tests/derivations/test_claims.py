@@ -28,6 +28,7 @@ from giantstep.derivations.claims import (
     to_json,
     verify,
 )
+from giantstep.derivations.first_gradient.spike_mapping import spike_mapping
 from giantstep.derivations.identities import equal, vanishes
 from giantstep.derivations.one_gradient_step import (
     claims_kernel,
@@ -45,7 +46,6 @@ from giantstep.derivations.spiked_random_features import (
 )
 from giantstep.derivations.spiked_random_features.convex import claims as convex_claims
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
-from giantstep.derivations.spiked_random_features.mapping import spike_mapping
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.derivations.spiked_random_features.published import written_out
 from giantstep.errors import MissingDependencyError, ParameterError
@@ -443,6 +443,7 @@ def replace_everywhere(monkeypatch, formulas):
                 monkeypatch.setattr(module, attribute, changed(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("claim", "name"), list(shown_formulas()))
 def test_a_formula_that_is_shown_is_the_one_that_is_checked(monkeypatch, claim, name):
     formula = claim.formulas[name]
@@ -516,6 +517,7 @@ SABOTAGE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", SABOTAGE, ids=lambda check: check.__name__)
 def test_exact_evidence_fails_if_something_is_wrong(check, monkeypatch):
     target, wrong = SABOTAGE[check]

@@ -108,7 +108,7 @@ def test_two_letters_against_readouts_of_finite_size():
     # Larger ones, and with signs as labels, are evidence of the claim cui-convex-loss.
     readout = make("tanh", "sin", **TWO, noise_variance=0.1).with_loss("huber(0.3)", width=100)
     theory = readout.solve(alpha=2, ridge=0.1)
-    found = readout.simulate(100, [2.0], 0.1, seeds=20, progress=False)
+    found = readout.simulate(100, alpha=[2.0], ridge=0.1, seeds=20, progress=False)
     for name in ("test_error", "training_loss"):
         values = found[name].to_numpy().ravel()
         error = values.std(ddof=1) / len(values) ** 0.5

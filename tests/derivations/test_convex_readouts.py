@@ -333,7 +333,7 @@ def test_parameters_of_losses_are_checked(loss, parameters, error, words):
 def test_quantile_fits_of_finite_size_agree():
     readout = features(noise_variance=0.1).with_loss("quantile(0.2)")
     theory = readout.solve(alpha=2.0, ridge=0.1)
-    found = readout.simulate(300, 2.0, 0.1, seeds=40, progress=False)
+    found = readout.simulate(300, alpha=2.0, ridge=0.1, seeds=40, progress=False)
     for name in ("test_error", "training_loss", "q1", "m"):
         values = found[name].values.ravel()
         error = values.std(ddof=1) / np.sqrt(len(values))

@@ -109,7 +109,7 @@ def test_inner_averages_are_as_narrow_as_overlaps_are_large():
     found = _law(1.0, q1=1.0, q2=1.0, psi=2.0)
     assert inner_width(found, smooth=False) == pytest.approx(0.5, rel=0.1)
     large = _law(1.0, q1=1e3, q2=1e3)
-    assert inner_width(large, smooth=True) == pytest.approx(2.5 / math.sqrt(1.1e3), rel=1e-2)
+    assert inner_width(large, smooth=True) == pytest.approx(1.8 / math.sqrt(1.1e3), rel=1e-2)
     assert inner_width(large, smooth=False) == np.inf
 
 

@@ -363,6 +363,14 @@ OLD_AND_NEW = {
         lambda: SPIKED.sensitivities(2, 0.1), lambda: SPIKED.sensitivities(alpha=2, ridge=0.1),
     ),
     "spectrum": (lambda: GIVEN.spectrum(2.0, 50), lambda: GIVEN.spectrum(alpha=2.0, points=50)),
+    "networks": (
+        lambda: SPIKED.simulate(20, [1.0], 0.1, seeds=1, progress=False)["test_error"],
+        lambda: SPIKED.simulate(20, alpha=[1.0], ridge=0.1, seeds=1, progress=False)["test_error"],
+    ),
+    "network": (
+        lambda: SPIKED.network(20, "sign").identity(),
+        lambda: SPIKED.network(20, labels="sign").identity(),
+    ),
     "curve": (
         lambda: SPIKED.learning_curve([1, 2], 0.1)["test_error"],
         lambda: SPIKED.curve(alpha=[1, 2], ridge=0.1)["test_error"].drop_vars("ridge"),

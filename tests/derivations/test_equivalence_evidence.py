@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from giantstep.derivations.first_gradient.spike_mapping import best_linear_error
 from giantstep.derivations.giant_steps import claims_equivalence as evidence
-from giantstep.derivations.spiked_random_features.mapping import best_linear_error
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.hermite import equivalence
 from giantstep.symbolic.targets.projections import residual_norms

@@ -78,7 +78,7 @@ def test_control_variates_are_the_theory_and_reduce_scatter():
     solved = model.solve(alpha=0.9, ridge=0.1)
     assert prediction.means == pytest.approx((solved.test_error, solved.training_error), rel=1e-5)
     plain, controlled = (
-        model.simulate(200, 0.9, 0.1, seeds=8, progress=False, control_variate=c)
+        model.simulate(200, alpha=0.9, ridge=0.1, seeds=8, progress=False, control_variate=c)
         for c in (False, True)
     )
     name = "training_error_standard_error"
@@ -89,10 +89,18 @@ def test_control_variates_are_the_theory_and_reduce_scatter():
 
 def test_simulations_of_given_features_resume_and_save(tmp_path):
     model = features("erf", "sin", 1.2, 1.1, 0.9)
-    one = model.simulate(50, [2, 0.5], 0.1, seeds=2, progress=False, store=tmp_path / "s")
+    one = model.simulate(
+        50, alpha=[2, 0.5], ridge=0.1, seeds=2, progress=False, store=tmp_path / "s"
+    )
     with ProcessPoolExecutor(1) as pool:
         two = model.simulate(
-            50, [2, 0.5], 0.1, seeds=3, progress=False, store=tmp_path / "s", executor=pool
+            50,
+            alpha=[2, 0.5],
+            ridge=0.1,
+            seeds=3,
+            progress=False,
+            store=tmp_path / "s",
+            executor=pool,
         )
     np.testing.assert_array_equal(one["q1"], two["q1"][:2])
     two.to_netcdf(tmp_path / "two.nc")
@@ -145,13 +153,19 @@ def test_every_simulation_has_the_same_columns():
     letters = gs.VocabularyFeatures(
         "erf", "sin", letters=[1.0, -0.5], fractions=[0.5, 0.5], step_size=1.0, alpha0=6
     )
-    plain = network.simulate(40, [1, 2], 0.1, seeds=2, progress=False)
+    plain = network.simulate(40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False)
     others = (
-        features("erf", "sin", 1.2, 1.1, 0.9).simulate(40, [1, 2], 0.1, seeds=2, progress=False),
-        network.simulate(40, [1, 2], 0.1, seeds=2, progress=False, control_variate=True),
-        network.with_loss("huber(0.5)").simulate(40, [1, 2], 0.1, seeds=2, progress=False),
-        letters.simulate(40, [1, 2], 0.1, seeds=2, progress=False),
-        letters.simulate(40, [1, 2], 0.1, seeds=2, progress=False, equivalent=True),
+        features("erf", "sin", 1.2, 1.1, 0.9).simulate(
+            40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False
+        ),
+        network.simulate(
+            40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False, control_variate=True
+        ),
+        network.with_loss("huber(0.5)").simulate(
+            40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False
+        ),
+        letters.simulate(40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False),
+        letters.simulate(40, alpha=[1, 2], ridge=0.1, seeds=2, progress=False, equivalent=True),
     )
     for other in others:
         assert set(other.variables) == set(plain.variables)
@@ -207,30 +221,6 @@ def test_what_cannot_be_drawn_is_refused():
 # ------------------------------------------------------------------ letters, biases, rank
 
 
-LETTERS_210 = {
-    "test_error": 0.08715293133592,
-    "training_error": 0.04436743022361,
-    "m": [1.15212290264589, 0.25817041264151],
-    "q2": [0.09936672189284, 0.10196991755329],
-}
-
-
-def test_two_letters_have_the_overlaps_of_a_finite_width():
-    # erf/sin, r = (1.2, −.6), c = (1.1, 1.02), π = (.4, .6), γ = .9, β = .7, α = 2, λ = .1:
-    # closed equations for K letters with p = 210 in the finite-width terms (derived here).
-    kinds = (FeatureClass(0.4, 1.2, 1.1), FeatureClass(0.6, -0.6, 1.02))
-    found = fitted(rows(erf, np.sin, kinds, 0.9, beta=0.7, dimension=300), 2, 0.1, seeds=12)
-    finite = LETTERS_210
-    # The terms in m of order 1/p are included, others of order 1/d are not: 1/d to 3/d is allowed
-    # for them, chosen and not measured.
-    assert agrees(found["test_error"], finite["test_error"], 1 / 300)
-    assert agrees(found["training_error"], finite["training_error"], 1 / 300)
-    assert agrees(found["m"], finite["m"], 3 / 300)
-    assert agrees(found["q2"], finite["q2"], 3 / 300)
-    # The strict limit is excluded: m = (1.9690301, 1.5311958).
-    assert not agrees(found["m"], [1.9690301, 1.5311958], 3 / 300)
-
-
 def test_two_quenched_biases():
     # Biases ±.8, erf/(He3/6), r = c = 1, γ = .9, α = 1.5, λ = .05 (K classes, strict limit).
     kinds = (FeatureClass(0.5, 1.0, 1.0, 0.8), FeatureClass(0.5, 1.0, 1.0, -0.8))
@@ -261,31 +251,6 @@ def test_rotating_all_spike_directions_changes_no_law():
         first, second = (np.ravel(found[name]) for found in results)
         error = math.hypot(first.std(ddof=1), second.std(ddof=1)) / math.sqrt(24)
         assert abs(first.mean() - second.mean()) < 4 * error
-
-
-def test_networks_with_letters_train_like_spiked_features_of_their_spikes():
-    # Letters {.4, 1, 1.8} (π = .3, .4, .3), erf/erf, s = 2, α0 = 5, α = 2, Δ = .05, λ = .1.
-    slope = 2 / math.sqrt(math.pi)
-    network = Network(
-        student=erf, student_derivative=lambda z: slope * np.exp(-z * z), teacher=erf,
-        readout=(0.4, 1.0, 1.8), fractions=(0.3, 0.4, 0.3), steps=1, step_size=2.0,
-        step_samples=1000, noise_variance=0.05, dimension=200, width=200,
-    )  # fmt: skip
-    kinds = [
-        FeatureClass(share, r, c)
-        for share, r, c in zip(
-            (0.3, 0.4, 0.3), (0.3785, 0.9462, 1.7031), (1.0095, 1.0597, 1.1934), strict=True
-        )
-    ]
-    # v·θ = h*_1/ν with h*_1 = 2/sqrt(3π) and ν² = h*_1² + (E erf² + Δ)/α0.
-    gamma = 0.65147001587 / math.sqrt(0.65147001587**2 + (0.4645590543975 + 0.05) / 5)
-    given = rows(erf, erf, kinds, gamma, noise_variance=0.05)
-    trained, sampled = (fitted(n, 2, 0.1, seeds=12) for n in (network, given))
-    for name in ("test_error", "training_error"):
-        spread = np.hypot(trained[name].std(ddof=1), sampled[name].std(ddof=1)) / math.sqrt(12)
-        mean = sampled[name].mean()
-        # What spiked random features neglect is a few per cent here: c − 1 = .19.
-        assert abs(trained[name].mean() - mean) < 4 * spread + 0.05 * mean
 
 
 # ------------------------------------------------------------------ finite-size studies

@@ -24,7 +24,7 @@ def curve(model):
 
 @pytest.fixture(scope="module")
 def simulation(model):
-    return model.simulate(40, [0.5, 1], 0.1, seeds=2, progress=False)
+    return model.simulate(40, alpha=[0.5, 1], ridge=0.1, seeds=2, progress=False)
 
 
 def labels(axes):

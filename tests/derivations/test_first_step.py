@@ -10,7 +10,7 @@ import sympy as sp
 from numpy.testing import assert_allclose
 
 from giantstep.derivations.first_gradient.first_step import first_step
-from giantstep.derivations.spiked_random_features.mapping import alpha0, noise, spike_mapping
+from giantstep.derivations.first_gradient.spike_mapping import alpha0, noise, spike_mapping
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.targets.stein import gradient_expansion

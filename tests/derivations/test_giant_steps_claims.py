@@ -207,6 +207,7 @@ SABOTAGE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SABOTAGE)
 def test_exact_evidence_fails_if_something_is_wrong(name, monkeypatch):
     attribute, wrong = SABOTAGE[name]

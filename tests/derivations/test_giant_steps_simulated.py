@@ -201,18 +201,6 @@ def test_squared_norms_grow_as_one_step_predicts(stairs):
     assert stairs.squared_norms[1].mean == pytest.approx(predicted, rel=0.03)  # O(1/d) and networks
 
 
-def test_a_store_makes_a_second_run_free(tmp_path):
-    options = {"dimension": 20, "samples_factor": 10, "width": 8, "store": tmp_path}
-    first = simulate("x1 + x1*x2", **options)
-    stored = sorted(path.stat().st_mtime_ns for path in tmp_path.iterdir())
-    again = simulate("x1 + x1*x2", **options)
-    assert stored == sorted(path.stat().st_mtime_ns for path in tmp_path.iterdir())
-    np.testing.assert_array_equal(first.result.overlaps, again.result.overlaps)
-    assert len(simulate("x1 + x1*x2", **(options | {"seeds": 4})).result.completed) == 4
-    with pytest.raises(ParameterError, match="belongs to a run of networks with other parameters"):
-        simulate("x1 + 2*x1*x2", **options)
-
-
 def test_networks_are_sent_to_an_executor_and_give_the_same_numbers():
     options = {"dimension": 20, "samples_factor": 10, "width": 8, "ridge_samples": 50}
     plan = plan_giant_steps("x1", "relu", **options)
@@ -249,8 +237,8 @@ def test_expressions_with_their_own_symbols_are_simulated():
 @pytest.mark.parametrize("directions", [None, [[1, 0], [1, 1]]])
 def test_the_figure_has_a_panel_for_each_time(stairs, directions, tmp_path):
     pytest.importorskip("matplotlib")
-    figure = stairs.plot(directions)
-    panels = [axes for axes in figure.axes if axes.get_title().startswith("$t")]
+    found = stairs.plot(directions)
+    panels = [axes for axes in found if axes.get_title().startswith("$t")]
     assert [axes.get_title() for axes in panels] == ["$t = 0$", "$t = 1$", "$t = 2$"]
     # U_1 is a line, U_2 the plane, behind the neurons of both signs.
     lines = [[line for line in axes.lines if line.get_linestyle() == "-"] for axes in panels]
@@ -265,7 +253,7 @@ def test_the_figure_has_a_panel_for_each_time(stairs, directions, tmp_path):
         expected = stairs.result.overlaps[:, 2].reshape(-1, 2)
         assert_allclose(np.sort(drawn, axis=0), np.sort(expected, axis=0))
     if directions is None:
-        assert save_figure(figure, tmp_path / "stairs.png").stat().st_size > 10_000
+        assert save_figure(found, tmp_path / "stairs.png").stat().st_size > 10_000
         assert svg_text(stairs.plot()) == svg_text(stairs.plot())
 
 
@@ -274,13 +262,13 @@ def test_figures_of_other_shapes_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     small = {"dimension": 20, "samples_factor": 10, "width": 8, "seeds": 1}
     line = simulate("He(2, x1) + x1", **small)
-    labels = [axes.get_ylabel() for axes in line.plot().axes]
+    labels = [axes.get_ylabel() for axes in line.plot()]
     assert "$a_i$" in labels
     # Nothing is learned; V* is a line; many steps.
     save_figure(simulate("x1*x2*x3", **small).plot(), tmp_path / "a.png")
     save_figure(simulate("relu(x1 + 2*x2)", **small).plot(), tmp_path / "b.png")
     long = simulate("x1 + x1*x2", steps=12, **small).plot()
-    titles = [axes.get_title() for axes in long.axes if axes.get_title()]
+    titles = [axes.get_title() for axes in long if axes.get_title()]
     assert len(titles) == 7 and titles[0] == "$t = 0$" and titles[-1] == "$t = 12$"
 
 
@@ -288,10 +276,10 @@ def test_a_third_direction_has_panels_of_its_own():
     pytest.importorskip("matplotlib")
     small = {"dimension": 20, "samples_factor": 10, "width": 8, "seeds": 1}
     found = simulate("x1 + x1*x2 + x2*x3 - x1*x3", **small)
-    figure = found.plot()
-    rows = [a for a in figure.axes if a.get_ylabel().startswith(r"$\langle")]
-    assert len(rows) == 2 and len(figure.axes) == 7
-    titles = " ".join(text.get_text() for part in figure.subfigs for text in part.texts)
+    drawn = found.plot()
+    rows = [a for a in drawn if a.get_ylabel().startswith(r"$\langle")]
+    assert len(rows) == 2 and len(drawn) == 7
+    titles = " ".join(text.get_text() for text in drawn[0].figure.texts)
     assert r"$v_2 \propto$ (0, 1, -1)" in titles and "v_1" not in titles
 
 
@@ -323,21 +311,14 @@ def test_wrong_planes_are_refused(stairs, directions, message):
         ({"samples_factor": 1e-9}, ParameterError, "is no number of samples"),
         ({"samples_factor": -1}, ParameterError, "samples_factor must be positive"),
         ({"width": 9}, ParameterError, "width must be even, neurons come in pairs; got 9"),
-        ({"width": 1}, ParameterError, "width must be even"),
         ({"dimension": 3}, ParameterError, "dimension must be at least 4"),
         ({"step_size": 0}, ParameterError, "step_size must be positive"),
-        ({"steps": 0}, ParameterError, "steps must be >= 1"),
         ({"sample_exponent": 0}, ParameterError, "sample_exponent must be >= 1"),
         ({"readout": "normal"}, ParameterError, "readout must be 'gaussian', 'signs' or finite"),
         ({"readout": 1.0}, ParameterError, "readout must be 'gaussian', 'signs' or a sequence"),
-        ({"readout": [1, "2"]}, ParameterError, "readout must be a number, got '2'"),
-        ({"readout": []}, ParameterError, "readout must be"),
         ({"biases": 1}, ParameterError, "biases must be True or False, got 1"),
         ({"preprocess": "no"}, ParameterError, "preprocess must be True or False"),
         ({"ridge_samples": 5}, ParameterError, "ridge_samples=5 are too few"),
-        ({"seeds": 0}, ParameterError, "seeds must be >= 1"),
-        ({"seed": 0.5}, ParameterError, "seed must be a whole number"),
-        ({"dimension": 10**6, "width": 10**7}, ParameterError, "GB of memory, this machine has"),
         ({"student": "sign"}, AssumptionError, "jump"),
         ({"target": "3"}, ExpressionError, "has no coordinates"),
         ({"target": "x1 - x1 + 2"}, AssumptionError, "constant"),

@@ -9,7 +9,6 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
-import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -106,14 +105,6 @@ def test_spiked_sweep_equals_the_model(model):
         kernel.curve(alpha=1, ridge=1, alignment=[0.5, 1.0]).to_dataset()
 
 
-@pytest.mark.slow
-def test_digits_of_a_model_and_of_its_kernel_agree(model):
-    # The step is taken exactly for both, not its floats.
-    one = model.solve(alpha=2, ridge=0.1, digits=25, progress=False).test_error
-    two = model.kernel().solve(alpha=2, ridge=0.1, digits=25, progress=False).test_error
-    assert abs(one - two) <= mpmath.mpf(10) ** -25 * abs(one)
-
-
 @pytest.mark.parametrize("product", [True, False])
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
 def test_files_hold_what_memory_would(glass, tmp_path, suffix, product):
@@ -183,12 +174,12 @@ def benchmark(name, *arguments):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="processes are killed by POSIX signals")
 def test_sweeps_that_are_killed_end_as_if_left_alone():
-    benchmark("killed_sweeps", "--kills", 1, "--points", 20_000)
+    benchmark("killed_sweeps", "--kills", 1, "--points", 20_000, "--formats", "nc")
 
 
 @pytest.mark.slow
 def test_threads_may_begin_cold():
-    benchmark("cold_threads", "--rounds", 1, "--pools", 0, "--models", 4)
+    benchmark("cold_threads", "--rounds", 1, "--pools", 0, "--models", 3)
 
 
 def test_interrupted_sweep_resumes(glass, tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import math
 import os
-import pickle
 import subprocess
 import sys
 
@@ -268,27 +267,6 @@ def test_parameter_called_like_an_argument_is_refused():
 # ---------------------------------------------------------------------- solutions and files
 
 
-@pytest.mark.parametrize("digits", [None, 20])
-def test_solutions_survive_text_and_pickle(glass, digits):
-    found = glass.solve(beta=1.2, h=0.1, digits=digits, progress=False)
-    for copy in (gs.KernelSolution.from_json(found.to_json()), pickle.loads(pickle.dumps(found))):
-        assert copy == found and str(copy) == str(found)
-    assert found.q == found["q"] == found.values["q"]
-    assert found.to_dict()["beta"] == 1.2
-    assert "<table>" in found._repr_html_() and "aligned" in found._repr_latex_()
-    assert repr(found).startswith("KernelSolution(sherrington_kirkpatrick, beta=1.2, h=0.1: q=")
-    with pytest.raises(AttributeError, match="values: q"):
-        _ = found.energy
-    for text in (
-        "",
-        "[]",
-        json.dumps({"kind": "other"}),
-        found.to_json().replace('"values"', '"v"'),
-    ):
-        with pytest.raises(ParameterError, match="to_json"):
-            gs.KernelSolution.from_json(text)
-
-
 def run_file(path, parameters):
     """Run ``solve_point`` of a file in a process that finds neither giantstep nor SymPy."""
     code = (
@@ -308,15 +286,6 @@ def run_file(path, parameters):
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
-
-
-@pytest.mark.parametrize("target", ["python", "numpy"])
-def test_files_run_alone_and_give_the_same_numbers(glass, tmp_path, target):
-    (path,) = glass.write(tmp_path / "glass.py", target)
-    found = run_file(path, {"beta": 1.3, "h": 0.2})
-    wanted = glass.solve(beta=1.3, h=0.2)
-    for name, value in wanted.values.items():
-        assert abs(found[name][0] - value) <= found[name][1] + wanted.errors[name]
 
 
 def test_baked_tables_make_constants(model, tmp_path):

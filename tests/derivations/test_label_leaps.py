@@ -83,3 +83,48 @@ def test_bad_input():
         gs.label_leaps("x1", flips=0.1)
     with pytest.raises(AssumptionError, match="constant"):
         gs.label_leaps("1 + 0*x1 + x1**2 - x1**2")
+
+
+def test_generative_exponents_of_noisy_labels_are_numbers():
+    assert int(gs.label_leaps("z**2*exp(-z**2)", noise_variance=0.3).generative) == 4
+    parity = gs.label_leaps("sign(x1*x2*x3)", flips=0.1)
+    assert (int(parity.generative), parity.generative.standing) == (3, "exact")
+    assert int(gs.label_leaps("He(3, x1)", noise_variance=1.0).generative) == 1
+    # Two thresholds: labels show z² where their mean shows nothing of first order.
+    assert int(gs.label_leaps("sign(x1 - 1)*sign(x1 + 1)", flips=0.2).generative) == 2
+    found = gs.label_leaps("sign(x1 - 1) + sign(x1 + 1)")
+    assert int(found.generative) == 1
+
+
+def test_rates_and_noise_as_symbols():
+    w, noise = sp.symbols("w Delta", positive=True)
+    tree = gs.label_leaps("sign(x1*x2*x3)", flips=w)
+    assert [str(leaf.case) for leaf in tree.leaves] == ["2*w != 1", "2*w = 1"]
+    assert "is constant" in tree.leaves[1].reason
+    at = tree.at({"w": sp.Rational(1, 10)})
+    numbers = gs.label_leaps("sign(x1*x2*x3)", flips=0.1)
+    assert sp.simplify(at.regression.expr - numbers.regression.expr) == 0
+    assert (at.noise_variance, int(at.generative)) == (numbers.noise_variance, 3)
+    probit = gs.label_leaps("x1", labels="probit", noise_variance=noise, flips=w).generic
+    rule = {noise: sp.Rational(7, 10), w: sp.Rational(1, 5)}
+    numbers = gs.label_leaps("x1", labels="probit", noise_variance=0.7, flips=0.2)
+    difference = probit.noise_variance.xreplace(rule) - numbers.noise_variance
+    assert abs(sp.N(difference)) < 1e-12
+    step = probit.giant_step("relu").ridge_constants[0].xreplace(rule)
+    assert abs(sp.N(step - numbers.giant_step("relu").ridge_constants[0])) < 1e-12
+    with pytest.raises(ParameterError, match="not known to be nonnegative"):
+        gs.label_leaps("x1", labels="sign", flips=sp.Symbol("a", real=True))
+
+
+def test_thresholds_and_functions_with_parameters():
+    x1, a = sp.Symbol("x1", real=True), sp.Symbol("a", positive=True)
+    wide = gs.label_leaps(sp.sign(x1 - a) * sp.sign(x1 + a))
+    assert [int(leaf.value.generative) for leaf in wide.leaves] == [2]
+    quantised = gs.label_leaps(sp.sign(x1 - a) + sp.sign(x1 + a)).generic
+    one = gs.label_leaps("sign(x1 - 1) + sign(x1 + 1)")
+    assert sp.N(quantised.noise_variance.xreplace({a: sp.S.One}) - one.noise_variance) == 0
+    logistic = gs.label_leaps("a*x1", labels="logistic", parameters="a")
+    assert [str(leaf.case) for leaf in logistic.leaves] == ["a != 0", "a = 0"]
+    tree = gs.label_leaps("a*x1 + x1*x2", noise_variance=0.5, parameters="a")
+    assert [int(leaf.value.generative) for leaf in tree.leaves] == [1, 2]
+    assert json.loads(tree.to_json())["cases"][1]["equations"] == ["a"]

@@ -18,7 +18,6 @@ from numpy.testing import assert_allclose
 import giantstep as gs
 from giantstep.errors import (
     AssumptionError,
-    CacheError,
     ExpressionError,
     ParameterError,
 )
@@ -59,49 +58,6 @@ def test_simulation_is_labelled_and_survives_a_file(model, tmp_path):
     assert_allclose(found.test_error_mean, found.test_error.mean("seed"))
     found.to_netcdf(tmp_path / "simulation.nc")
     assert found.equals(xr.load_dataset(tmp_path / "simulation.nc"))
-
-
-def test_simulation_does_not_depend_on_workers_and_resumes(model, tmp_path):
-    arguments = {"dimension": 50, "alpha": [1.0], "seeds": 3, "progress": False}
-    one = model.simulate(**arguments, workers=1, store=tmp_path)
-    files = {p: p.stat().st_mtime_ns for p in tmp_path.iterdir()}
-    assert len(files) == 3
-    two = model.simulate(**arguments, workers=2)
-    assert one.equals(two)
-    resumed = model.simulate(**{**arguments, "seeds": 4}, store=tmp_path)
-    assert resumed.isel(seed=slice(3)).test_error.equals(one.test_error)
-    assert all(p.stat().st_mtime_ns == t for p, t in files.items())
-
-
-def test_json_round_trip(model, tmp_path):
-    direct = gs.SpikedRandomFeatures.from_parameters(
-        "relu", "He(3, z)/6", spike_strength=-0.9, bulk_variance=1.25, alignment=0.6
-    )
-    infinite = gs.SpikedRandomFeatures("erf", "tanh", alpha0=math.inf)
-    for found in (model, direct, infinite):
-        assert gs.SpikedRandomFeatures.from_json(found.to_json()) == found
-    model.save(tmp_path / "model.json")
-    assert gs.SpikedRandomFeatures.from_json((tmp_path / "model.json").read_text()) == model
-    for text in ("", "[]", '{"model": "other"}', '{"model": "spiked_random_features", "x": 1}'):
-        with pytest.raises(ParameterError, match="to_json"):
-            gs.SpikedRandomFeatures.from_json(text)
-
-
-def test_exported_kernels_handle_steep_and_kinked_activations(tmp_path):
-    import runpy
-
-    for student, teacher, r, c, gamma in (("tanh", "relu", 6, 0.3, 0.95), ("erf", "sign", 1, 1, 1)):
-        model = gs.SpikedRandomFeatures.from_parameters(
-            student, teacher, spike_strength=r, bulk_variance=c, alignment=gamma
-        )
-        (path,) = model.kernel().write(tmp_path / f"{student}.py", target="python")
-        kernel = runpy.run_path(str(path))
-        names = ("spike_strength", "bulk_variance", "alignment", "orthogonal_alignment")
-        spike = {name: getattr(model.spike, name) for name in names} | {"noise_variance": 0.0}
-        point = {**spike, "alpha": 2.0, "beta": 1.0, "ridge": 0.1}
-        found = kernel["solve_point"]({name: point[name] for name in kernel["PARAMETERS"]})
-        error = abs(found["test_error"][0] - model.solve(alpha=2, ridge=0.1).test_error)
-        assert error <= found["test_error"][1] <= 1e-9
 
 
 def test_a_student_without_linear_part_makes_no_spike():
@@ -202,16 +158,6 @@ def test_infinite_first_sample_complexity():
     assert_allclose((errors[1] - errors[2]) / (errors[0] - errors[2]), 0.01, rtol=0.01)
 
 
-def test_solutions_print_and_render(model):
-    solution = model.solve(alpha=3, ridge=0.1)
-    assert "0.0325182080146" in repr(solution)
-    assert "error estimate" in str(solution)
-    assert "<table>" in solution._repr_html_()
-    assert_allclose(solution.m, 1.125788611010007564802618, rtol=1e-13)
-    with pytest.raises(AttributeError, match="nonsense"):
-        _ = solution.nonsense
-
-
 def test_digits_of_a_published_value(model):
     solution = model.solve(alpha=3, ridge=0.1, digits=20)
     assert str(solution).split()[2] == "0.032518208014629150727"
@@ -248,24 +194,6 @@ def test_bad_arguments_are_refused_by_name(arguments, error, match):
         gs.SpikedRandomFeatures(**{"student": "tanh", "teacher": "sin", **arguments})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ({"alpha": 0}, "alpha"),
-        ({"alpha": [1, -2]}, "alpha"),
-        ({"alpha": []}, "alpha"),
-        ({"alpha": [1, math.nan]}, "alpha"),
-        ({"ridge": 0}, "ridge"),
-        ({"ridge": -1}, "ridge"),
-        ({"ridge": math.inf}, "ridge"),
-        ({"ridge": None}, "ridge"),
-    ],
-)
-def test_bad_points_are_refused_by_name(model, arguments, match):
-    with pytest.raises(ParameterError, match=match):
-        model.curve(**{"alpha": 1.0, "ridge": 0.1, **arguments}).to_dataset()
-
-
 def test_a_given_spike_is_checked_again():
     direct = gs.SpikedRandomFeatures.from_parameters(
         "erf", "sin", spike_strength=1, bulk_variance=1, alignment=0.5
@@ -293,16 +221,6 @@ def test_correlated_norms_are_marked_in_the_dataset():
     assert "norm_overlap" not in published.curve(alpha=[1], ridge=0.1).to_dataset().attrs
 
 
-@pytest.mark.parametrize("digits", [None, 20])
-def test_solutions_can_be_sent_to_another_process(digits):
-    solution = gs.SpikedRandomFeatures("erf", "erf").solve(
-        alpha=1, ridge=0.1, digits=digits, progress=False
-    )
-    found = pickle.loads(pickle.dumps(solution))
-    assert found == solution
-    assert str(found) == str(solution)
-
-
 def test_what_a_notebook_shows_is_short(model):
     symbolic = model.symbolic()
     assert repr(symbolic) == (
@@ -312,77 +230,12 @@ def test_what_a_notebook_shows_is_short(model):
     assert symbolic._repr_latex_().startswith(r"$\displaystyle \begin{aligned}")
 
 
-def test_bad_simulations_are_refused(model):
-    with pytest.raises(ParameterError, match="dimension=3 is too small"):
-        model.simulate(dimension=3, alpha=[0.2])
-    direct = gs.SpikedRandomFeatures.from_parameters(
-        "erf", "sin", spike_strength=1, bulk_variance=1, alignment=0.5
-    )
-    with pytest.raises(ParameterError, match="dimension=3 is too small"):
-        direct.simulate(dimension=3, alpha=[0.2])
-
-
 def test_a_student_that_jumps_has_no_step_but_random_features():
     with pytest.raises(AssumptionError, match="jumps"):
         gs.SpikedRandomFeatures("sign", "sin", step_size=1)
     still = gs.SpikedRandomFeatures("sign", "sin", step_size=0)
     assert still.solve(alpha=1, ridge=0.1).test_error > still.best_linear_error
     assert still.simulate(dimension=20, alpha=[1], seeds=2, progress=False).sizes["seed"] == 2
-
-
-def test_unusable_cache_folder_is_an_error_that_says_so(tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    with pytest.raises(CacheError, match="GIANTSTEP_CACHE_DIR"):
-        gs.SpikedRandomFeatures("tanh", "sin", cache_folder=blocked / "below")
-
-
-def test_damaged_cache_is_rebuilt(tmp_path):
-    first = gs.SpikedRandomFeatures("tanh", "sin", cache_folder=tmp_path).solve(alpha=1, ridge=0.1)
-    for path in tmp_path.rglob("*"):
-        if path.is_file():
-            path.write_bytes(b"damaged")
-    script = (
-        "import giantstep as gs;"
-        f"m = gs.SpikedRandomFeatures('tanh', 'sin', cache_folder={str(tmp_path)!r});"
-        "print(repr(m.solve(alpha=1, ridge=0.1).test_error))"
-    )
-    import subprocess
-    import sys
-
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert float(run.stdout) == first.test_error
-
-
-def test_kernel_files_run_without_giantstep(model, tmp_path):
-    import runpy
-
-    spike = {
-        "spike_strength": model.spike.spike_strength,
-        "bulk_variance": model.spike.bulk_variance,
-        "alignment": model.spike.alignment,
-        "noise_variance": 0.0,
-    }
-    (path,) = model.kernel().write(tmp_path / "kernel.py", target="python")
-    assert "giantstep" not in path.read_text().split('"""', 2)[2]
-    solve = runpy.run_path(str(path))["solve_point"]
-    found = solve({**spike, "alpha": 3.0, "beta": 1.0, "ridge": 0.1})
-    assert_allclose(found["test_error"][0], 0.03251820801462915072783, rtol=1e-13)
-    with pytest.raises(gs.errors.EmissionError, match="target"):
-        model.kernel().source("fortran")
-    with pytest.raises(ParameterError, match="stage"):
-        model.kernel().inspect("nothing")
-    assert "newton" in model.kernel().inspect("program")
-
-
-def test_batches_on_threads_agree_with_single_solves(model):
-    rng = np.random.default_rng(0)
-    alpha, ridge = 10 ** rng.uniform(-1, 1, 120), 10 ** rng.uniform(-3, 1, 120)
-    batch = model.solve_many(alpha, ridge, workers=2)
-    for k in (0, 17, 119):
-        single = model.solve(alpha=alpha[k], ridge=ridge[k])
-        assert_allclose(batch.values["test_error"][k], single.test_error, rtol=1e-12)
-    assert batch.residual.max() <= 1e-11
 
 
 def test_the_corrected_theory_is_offered_where_it_is_another_one():
@@ -479,20 +332,6 @@ def test_what_is_not_derived_for_stretched_rows_is_refused_by_name():
         dataclasses.replace(model, teacher="exp(z**2/5)")
 
 
-@pytest.mark.slow
-def test_networks_follow_the_stretched_rows():
-    model = gs.SpikedRandomFeatures(
-        "relu", "relu", step_size=2, alpha0=20, allow_non_odd=True, leading_order="complete"
-    )
-    found = model.simulate(300, [2.0], 0.1, seeds=24, seed=3, progress=False)
-    mean, error = (float(found[f"test_error_{name}"][0]) for name in ("mean", "standard_error"))
-    complete = model.solve(alpha=2, ridge=0.1).test_error
-    published = (
-        dataclasses.replace(model, leading_order="published").solve(alpha=2, ridge=0.1).test_error
-    )
-    assert abs(mean - complete) < 4 * error + 5 / 300 * complete < abs(mean - published)
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -502,7 +341,9 @@ def test_networks_follow_the_stretched_rows():
         gs.SpikedRandomFeatures.from_parameters(
             "relu", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
         ),
-        gs.OneGradientStep("erf", "relu", 2, alpha0=math.inf, loss="full", centre=True),
+        gs.OneGradientStep(
+            "relu", "z + 1", 0.1, 1 / 3, 1e-7, 2, alpha0=math.inf, loss="full", centre=True
+        ),
         gs.VocabularyFeatures(
             "tanh", "sin", letters=[1.0, -0.5], fractions=[0.25, 0.75], alpha0=math.inf,
             biases={0.5: 0.5, -0.25: 0.5}, width=200,
@@ -519,7 +360,9 @@ def test_networks_follow_the_stretched_rows():
     ids=lambda model: type(model).__name__,
 )  # fmt: skip
 def test_models_read_what_they_write(model, tmp_path):
-    assert type(model).from_json(model.to_json()) == model
+    assert type(model).from_json(model.to_json()) == model == pickle.loads(pickle.dumps(model))
+    # Plain JSON, without the Infinity of Python.
+    json.loads(model.to_json(), parse_constant=pytest.fail)
     model.save(tmp_path / "model.json")
     assert type(model).from_json((tmp_path / "model.json").read_text()) == model
     for text in ("", "[]", "{}", "null", '{"model": "other"}', json.dumps({"features": 1})):

@@ -11,8 +11,8 @@ import pytest
 import sympy as sp
 
 import giantstep as gs
-from giantstep.derivations.nonlinear_spikes import physics
-from giantstep.derivations.nonlinear_spikes.model import StepAtWidth
+from giantstep.derivations.one_gradient_step.nonlinear_spikes import physics
+from giantstep.derivations.one_gradient_step.nonlinear_spikes.model import StepAtWidth
 from giantstep.errors import AssumptionError, ParameterError
 
 REFERENCE = json.loads(
@@ -184,33 +184,6 @@ def test_large_widths_reach_the_leading_order_at_fixed_strength():
         gaps.append(abs(found.risk - found.leading))
     assert gaps[1] / gaps[0] == pytest.approx(0.1, rel=0.3)
     assert gaps[2] / gaps[1] == pytest.approx(0.1, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("student", "teacher", "options", "letters", "rung", "value"),
-    [
-        ("erf", "erf", {"beta": 1.5, "alpha0": 2, "noise_variance": 0.25}, [1.0], 1,
-         0.24873304276601313),
-        ("erf", "sin", {"beta": 1.5, "alpha0": 5, "noise_variance": 0.1}, [1.0, -0.5], 3,
-         0.131310436663),
-    ],
-    ids=["one letter", "two letters"],
-)  # fmt: skip
-def test_short_giant_steps_end_on_a_rung(student, teacher, options, letters, rung, value):
-    """Letters span as many powers; what is left of the step is a series in its square."""
-    alpha = 2.0
-    step = gs.OneGradientStep(student, teacher, alpha=alpha, step_size=1, **options)
-    found = step.at_width(1000).solve(ridge=gs.paper_ridge(0.05))
-    assert found.rungs[f"rung {rung}"] == pytest.approx(value, rel=1e-11)
-    shares = [1 / len(letters)] * len(letters)
-    first, second, third = (
-        gs.VocabularyFeatures(student, teacher, letters, shares, step_size=size, **options)
-        .solve(alpha=alpha, ridge=0.05 * alpha / 1.5)
-        .test_error
-        for size in (0.04, 0.02, 0.01)
-    )
-    limit = (16 * (4 * third - second) - (4 * second - first)) / 45
-    assert limit == pytest.approx(found.rungs[f"rung {rung}"], abs=2e-12)
 
 
 def test_a_short_step_with_all_letters_is_the_operator():

@@ -13,8 +13,9 @@ import giantstep as gs
 from giantstep.derivations.one_gradient_step.figures import (
     FiniteSizes,
     checked_values,
+    fixed_parameters,
+    loss_note,
     optimal_data,
-    parameters_text,
     phase_data,
     plot_optimal,
     plot_phase,
@@ -175,15 +176,14 @@ def test_spectra(model: gs.OneGradientStep) -> None:
     grid = data["singular_value"].values
     assert (data["weights_density"].values == found["weights"].density(grid)).all()
     assert np.trapezoid(data["weights_density"], grid) == pytest.approx(1, abs=2e-3)
-    figure = plot_spectra(found)
-    assert len(figure.axes) == 2
+    assert len(plot_spectra(found)) == 2
     with pytest.raises(ParameterError, match="spectra"):
         plot_spectra({})
 
 
 def test_optimal(model: gs.OneGradientStep) -> None:
     data = optimal_data(model, [1, 2], progress=False)
-    risks, penalties = plot_optimal(data).axes
+    risks, penalties = plot_optimal(data)
     label = "after the step"
     assert (_lines(risks)[label].get_ydata() == data["risk_trained"].values).all()
     assert (_lines(penalties)[label].get_ydata() == data["ridge_trained"].values).all()
@@ -192,7 +192,7 @@ def test_optimal(model: gs.OneGradientStep) -> None:
 def test_large_steps(model: gs.OneGradientStep) -> None:
     limit = model.large_steps()
     data = limit.to_dataset()
-    functions, errors = plot_large_steps(limit).axes
+    functions, errors = plot_large_steps(limit)
     drawn = _lines(functions)[r"teacher $\sigma_*(t)$"]
     assert (drawn.get_ydata() == data["teacher"].values).all()
     assert (_lines(errors)["$J(h)$"].get_ydata() == data["J"].values).all()
@@ -229,8 +229,9 @@ def test_values_are_sorted_and_different() -> None:
 
 
 def test_subtitle_names_what_is_fixed(model: gs.OneGradientStep) -> None:
-    text = parameters_text(replace(model, alpha0=math.inf, loss="full"), ("alpha",), ridge=1e-5)
-    assert r"\alpha_0 = \infty" in text
-    assert r"\lambda = 10^{-5}" in text
-    assert r"\alpha = " not in text
-    assert text.endswith("gradient of the full loss")
+    other = replace(model, alpha0=math.inf, loss="full")
+    parts = fixed_parameters(other, ("alpha",), ridge=1e-5)
+    assert r"\alpha_0 = \infty" in parts
+    assert r"\lambda = 10^{-5}" in parts
+    assert not any(part.startswith(r"\alpha = ") for part in parts)
+    assert loss_note(other).endswith("gradient of the full loss")

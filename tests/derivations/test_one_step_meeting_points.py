@@ -6,6 +6,7 @@ import pytest
 import sympy as sp
 
 from giantstep import OneGradientStep, Spectrum, SpikedRandomFeatures, paper_ridge
+from giantstep.derivations.first_gradient import spike_mapping as mapping
 from giantstep.derivations.first_gradient.first_step import first_step
 from giantstep.derivations.giant_steps.one_step import giant_step
 from giantstep.derivations.identities import equal
@@ -17,7 +18,7 @@ from giantstep.derivations.one_gradient_step.symbols import (
     orthogonal_square,
     spike_square,
 )
-from giantstep.derivations.spiked_random_features import mapping, physics as fe
+from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.hermite.equivalence import CENTRE, SPREAD, conditional_equivalence
@@ -65,9 +66,9 @@ def test_plain_random_features_to_25_digits():
 @pytest.mark.parametrize(
     ("student", "teacher", "alpha", "beta", "ridge", "noise"),
     [
-        ("tanh", "erf", 0.4, 3.0, 0.3, 0.0),
+        pytest.param("tanh", "erf", 0.4, 3.0, 0.3, 0.0, marks=pytest.mark.slow),
         ("erf", "relu", 1.0, 1.0, 0.02, 0.1),
-        ("z + He(3, z)/5", "sin", 1.7, 2.2, 4.0, 0.2),
+        pytest.param("z + He(3, z)/5", "sin", 1.7, 2.2, 4.0, 0.2, marks=pytest.mark.slow),
     ],
 )
 def test_plain_random_features_elsewhere(student, teacher, alpha, beta, ridge, noise):

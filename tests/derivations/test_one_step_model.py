@@ -1,8 +1,6 @@
 """The model of one gradient step: its arguments, the moments it knows, and how it travels."""
 
-import json
 import math
-import pickle
 from fractions import Fraction
 
 import mpmath
@@ -102,22 +100,6 @@ def test_sympy_objects_are_functions():
     assert mixed.student_moments.linear == pytest.approx(known.linear + 0.25, rel=1e-15)
     with pytest.raises(ExpressionError, match="student"):
         model(student=sp.Symbol("x"))
-
-
-def test_json_and_pickle_give_the_model_back(tmp_path):
-    rich = OneGradientStep(
-        "relu", "z + 1", alpha=0.1, beta=1 / 3, step_size=1e-7, noise_variance=2,
-        alpha0=math.inf, loss="full", centre=True,
-    )  # fmt: skip
-    for one in (model(), rich):
-        assert OneGradientStep.from_json(one.to_json()) == one
-        again = pickle.loads(pickle.dumps(one))
-        assert again == one and hash(again) == hash(one)
-        assert again.risk(ridge=0.1) == one.risk(ridge=0.1)
-        one.save(tmp_path / "model.json")
-        assert OneGradientStep.from_json((tmp_path / "model.json").read_text()) == one
-    # Plain JSON, without the Infinity of Python.
-    assert json.loads(rich.to_json(), parse_constant=pytest.fail)["alpha0"] == "inf"
 
 
 @pytest.mark.parametrize(

@@ -3,34 +3,17 @@
 import math
 import runpy
 
-import mpmath
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.integrate import quad
-from scipy.optimize import brentq
 
-from giantstep import OneGradientStep, SpikedRandomFeatures, paper_ridge
+from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step.risk import model_parameters, risk_kernel, solve_points
 from giantstep.errors import AssumptionError, ParameterError
 
 from .one_step_cases import MODEL
 
 # ---------------------------------------------------------------------- reference values
-
-
-def test_without_a_step_as_spiked_random_features():
-    """Two theories of plain random features, of which neither knows the other: 25 digits."""
-    plain = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=0)
-    risk = plain.risk(ridge=0.01, digits=25)
-    shown = [mpmath.nstr(x, 25) for x in (risk.trained, risk.initial, risk.training_error_trained)]
-    assert shown[0] == shown[1] == "0.2177223211319673980888541"
-    assert shown[2] == "0.02890712648954578974481113"
-    assert risk.improvement == 0
-    spiked = SpikedRandomFeatures("erf", "erf", beta=1.5, step_size=0, alpha0=1)
-    solution = spiked.solve(alpha=2.0, ridge=0.01)
-    assert risk.trained == pytest.approx(solution.test_error, rel=1e-12)
-    assert risk.training_error_trained == pytest.approx(solution.training_error, rel=1e-12)
 
 
 def test_many_samples():
@@ -43,77 +26,6 @@ def test_many_samples():
 
 
 # ---------------------------------------------------------------------- an independent solve
-
-
-def marchenko_pastur(function, ratio):
-    """Average over the density of the eigenvalues of W^T W by quadrature."""
-    middle, width = 1 + ratio, 2 * math.sqrt(ratio)
-
-    def integrand(angle):
-        x = middle - width * math.cos(angle)
-        return function(x) * (width * math.sin(angle)) ** 2 / (2 * math.pi * ratio * x)
-
-    bulk = quad(integrand, 0, math.pi, epsabs=0, epsrel=1e-13, limit=200)[0]
-    return bulk + (max(0.0, 1 - 1 / ratio) * function(0.0) if ratio > 1 else 0.0)
-
-
-def independent_risk(model, paper_ridge, spike):
-    """Deterministic equivalents with integrals for traces and Woodbury with t1, t2 for the step."""
-    slope, floor = model.student_moments.linear**2, model.student_moments.residual
-    signal = model.teacher_moments.linear**2
-    noise = model.teacher_moments.residual + model.noise_variance
-    ratio, beta = model.beta / model.alpha, model.beta
-    length, aligned = spike
-
-    def freedom(nu, power):
-        return marchenko_pastur(
-            lambda x: ((slope * x + floor) / (slope * x + floor + nu)) ** power, beta
-        )
-
-    top = paper_ridge + ratio * (slope + floor)
-    nu = brentq(
-        lambda x: x * (1 - ratio * freedom(x, 1)) - paper_ridge, paper_ridge, top, xtol=1e-15,
-        rtol=1e-14,
-    )  # fmt: skip
-    derivative = 1 - ratio * freedom(nu, 2)
-
-    def left(shift):
-        omega = (floor + shift) / slope
-        dual = marchenko_pastur(lambda x: 1 / (x + omega), beta)
-        # The nonzero eigenvalues of W W^T and W^T W are the same.
-        trace = beta * dual + (1 - beta) / omega
-        overlap = trace - aligned * trace**2 * omega * dual / (1 + length * omega * trace * dual)
-        return signal * omega * overlap
-
-    step = 1e-3 * nu
-    slopes = [(left(nu + k * step) - left(nu - k * step)) / (2 * k * step) for k in (1, 2)]
-    bias = left(nu) - nu * (4 * slopes[0] - slopes[1]) / 3
-    fresh = (bias + noise) / derivative
-    return fresh - model.noise_variance, (paper_ridge / nu) ** 2 * fresh, nu
-
-
-@pytest.mark.parametrize(
-    ("alpha", "beta", "penalty", "alpha0"),
-    [(2.0, 1.5, 0.05, None), (0.7, 1.8, 0.3, 3.0), (3.0, 0.6, 0.01, math.inf)],
-)
-def test_independent_solve(alpha, beta, penalty, alpha0):
-    model = OneGradientStep(
-        "tanh", "relu", alpha=alpha, beta=beta, step_size=3, noise_variance=0.1, alpha0=alpha0,
-        centre=True,
-    )  # fmt: skip
-    student, teacher = model.student_moments, model.teacher_moments
-    aligned = (3 * student.linear * teacher.linear) ** 2
-    label = teacher.square + 0.1
-    length = (3 * student.linear) ** 2 * (teacher.linear**2 + label / model.step_samples)
-    risk = model.risk(ridge=paper_ridge(penalty))
-    for spike, found, training in (
-        ((0.0, 0.0), risk.initial, risk.training_error_initial),
-        ((length, aligned), risk.trained, risk.training_error_trained),
-    ):
-        expected = independent_risk(model, penalty, spike)
-        assert found == pytest.approx(expected[0], rel=1e-8)
-        assert training == pytest.approx(expected[1], rel=1e-8)
-        assert risk.effective_ridge == pytest.approx(expected[2], rel=1e-11)
 
 
 # ---------------------------------------------------------------------- limits

@@ -130,8 +130,11 @@ def test_information_exponents_by_cases():
     for values, _ in tree.sample(3):
         f = (a * z + c * (z**2 - 1) + z**3).subs(values)
         assert tree.at(values) == gs.information_exponent(f)
-    with pytest.raises(UnsupportedExpressionError, match="no polynomial in a"):
-        gs.information_exponent(sp.tanh(a * z))
+    inside = gs.information_exponent(sp.tanh(a * z))
+    assert [(str(leaf.case), leaf.value) for leaf in inside.leaves] == [
+        ("a != 0", 1),
+        ("a = 0", None),
+    ]
 
 
 def test_the_variable_of_an_activation_is_z():
@@ -150,7 +153,9 @@ def test_the_variable_of_an_activation_is_z():
 def test_duals_without_closed_form_and_symbols_that_are_not_real_are_refused():
     rho = sp.Symbol("rho", real=True)
     with pytest.raises(UnsupportedExpressionError, match="needs numbers: give values to a"):
-        gs.dual_activation(sp.tanh(z) + a * z, rho)
+        gs.dual_activation(sp.tanh(z) + a * z, rho, order=4)
+    with pytest.raises(ParameterError, match="the value depends on a; give numbers"):
+        gs.dual_activation(sp.tanh(z) + a * z, rho).value(0)
     with pytest.raises(AssumptionError, match="has to be declared real"):
         gs.dual_activation(z + sp.Symbol("a") * z**2, rho)
     with pytest.raises(ParameterError, match="rho is a parameter of a function, too"):

@@ -108,12 +108,6 @@ def test_the_algorithm_is_the_published_one(options):
             assert_allclose(found[name][index], value, rtol=rtol, err_msg=name)
 
 
-def test_runs_are_reproducible_and_more_networks_extend_them():
-    first, second = train(seeds=2), train(seeds=3)
-    assert_array_equal(first["test_error"], second["test_error"][:2])
-    assert len(set(second["test_error"])) == 3
-
-
 def test_test_samples_do_not_choose_the_ridge():
     assert_array_equal(train(ridge=None)["ridge"], train(ridge=None, n_test=17)["ridge"])
 
@@ -139,16 +133,11 @@ def test_the_target_may_see_all_dimensions():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"width": 41}, "width must be even, neurons come in pairs; got 41"),
-        ({"width": 0}, "width must be >= 1, got 0"),
         ({"dimension": 1}, "dimension must be at least 2, the number of the teacher's directions"),
         ({"samples": 1}, "samples must be >= 2, got 1"),
-        ({"samples": True}, "samples must be a whole number, got True"),
-        ({"samples": 10**18}, r"^samples must be at most .* more would take weeks"),
         ({"samples": 9, "ridge": None}, "samples=9 are too few to hold out a fifth\n  give a rid"),
         ({"ridge": 0}, "ridge must be positive and finite, got 0"),
         ({"step_size": math.inf}, "step_size must be positive and finite, got inf"),
-        ({"noise_variance": -0.1}, "noise_variance must be >= 0 and finite, got -0.1"),
         ({"n_test": 0}, "n_test must be >= 1, got 0"),
     ],
 )

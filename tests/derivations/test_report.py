@@ -8,9 +8,9 @@ import pytest
 import sympy as sp
 
 import giantstep as gs
+from giantstep.derivations.curve_report import html_report, result_table, write_report
 from giantstep.derivations.formulas import latex, mathml, tidy
 from giantstep.derivations.readable import readable
-from giantstep.derivations.report import html_report, result_table, write_report
 from giantstep.derivations.spiked_random_features.presentation import (
     equations_latex,
     model_latex,
@@ -65,7 +65,7 @@ def curve(model):
 
 @pytest.fixture(scope="module")
 def simulation(model):
-    return model.simulate(40, [0.5, 1], 0.1, seeds=2, progress=False)
+    return model.simulate(40, alpha=[0.5, 1], ridge=0.1, seeds=2, progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_uninformative_spike_is_said_so():
 
 
 def test_report_is_written_whole(model, curve, tmp_path):
-    path = write_report(tmp_path / "curve.html", model, curve)
+    path = write_report(model, tmp_path / "curve.html", curve)
     Page(path.read_text(encoding="utf-8"))
     assert [p.name for p in tmp_path.iterdir()] == ["curve.html"]
 

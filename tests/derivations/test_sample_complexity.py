@@ -14,8 +14,8 @@ from giantstep.derivations.first_gradient.sample_complexity import (
     Standing,
     sample_complexity,
 )
+from giantstep.derivations.first_gradient.spike_mapping import noise
 from giantstep.derivations.first_gradient.training import train_by_preprocessed_step
-from giantstep.derivations.spiked_random_features.mapping import noise
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
 from giantstep.symbolic.targets.stein import DIMENSION as d, SAMPLES as n
 from giantstep.symbolic.targets.target import target
@@ -183,26 +183,6 @@ def trained():
         "relu", "x1*x2 + x2", dimension=30, samples=4000, width=80, noise_variance=0.1, seeds=4,
         n_test=2000, progress=False,
     )  # fmt: skip
-
-
-def test_trained_networks_learn_what_the_ledger_says(trained):
-    share = trained.relevant_share
-    assert abs(share.mean - trained.predicted_share) < 4 * share.standard_error + 1.5 / 30
-    # A fifth of the samples chose the ridge.
-    ledger = sample_complexity("relu", "x1*x2 + x2")
-    assert trained.predicted_share == ledger.relevant_share(30, 3200, 0.1)
-    assert trained.test_error.mean < 0.5 * trained.random_features_error.mean
-    # The linear part alone misses x1*x2, of variance 1.
-    assert trained.linear_error.mean == pytest.approx(1, abs=0.15)
-
-
-def test_trained_networks_print_and_become_plain_values(trained):
-    assert repr(trained).startswith("TrainedNetworks('relu' on 'x1*x2 + x2', d = 30, n = 4000, ")
-    assert "ridge held out; simulated, 4 networks" in str(trained)
-    assert "principal angle 2" in trained._repr_html_()
-    values = json.loads(json.dumps(trained.to_dict()))
-    assert values["test_error"]["mean"] == trained.test_error.mean
-    assert len(values["principal_angles"]) == 2
 
 
 def test_a_user_cannot_name_a_coordinate_into_the_source():

@@ -119,6 +119,7 @@ def test_noise_acts_through_the_step_too():
     assert total["test_error", "noise_variance"] > partial["test_error", "noise_variance"]
 
 
+@pytest.mark.slow
 def test_the_regularised_training_loss_obeys_the_envelope_theorem():
     # (n/2p)(train + lambda beta q2/alpha) is the free energy at the saddle point (section 4.5 of
     # the derivation), so its derivative in lambda is the partial one: d(train)/dlambda

@@ -1,7 +1,7 @@
 """Every question that the public simulators answer, once, at the smallest size that has it.
 
-What the numbers are is asked elsewhere: of the network in ``numeric/networks/test_textbook.py``, of
-means in ``test_stored_simulations.py``. Here each option changes what comes out as it should.
+What the numbers are ``numeric/networks/test_textbook.py`` asks of the one network that all of them
+stand on. Here each option changes what comes out as it should.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -114,7 +114,7 @@ def test_where_it_runs_changes_none(ask, tmp_path):
 
 
 def test_what_else_is_measured():
-    readouts = SPIKED.simulate(20, [1.0], 0.1, **RUN)
+    readouts = SPIKED.simulate(20, alpha=[1.0], ridge=0.1, **RUN)
     assert {"m", "q1", "spike_strength", "objective", "training_loss"} <= set(readouts.data_vars)
     network = SPIKED.realised(20, [1.0], 0.1, progress=False, spectrum=True)
     assert np.isfinite(network.comparison.spectrum_test_error).all()

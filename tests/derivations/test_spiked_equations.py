@@ -20,6 +20,7 @@ from sympy.core.function import AppliedUndef
 
 from giantstep import SpikedRandomFeatures
 from giantstep.derivations.expansions.expansion import Expansion
+from giantstep.derivations.first_gradient.spike_mapping import alpha0
 from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.derivations.spiked_random_features.expansions.scaling import (
@@ -37,7 +38,6 @@ from giantstep.derivations.spiked_random_features.expansions.symbolic_side impor
     coefficient,
     series_of,
 )
-from giantstep.derivations.spiked_random_features.mapping import alpha0
 from giantstep.derivations.spiked_random_features.precise import exact_parameters
 from giantstep.errors import ParameterError
 from giantstep.symbolic.exact.series import Series

@@ -126,6 +126,7 @@ def test_infinitely_many_samples_are_the_limit_of_many():
     assert exact.test_error == pytest.approx(many.test_error, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_curve_has_the_added_overlaps_and_derivatives_are_right():
     model = spiked("x1 + He(2, x1)*x2")
     curve = model.curve(alpha=[1.0, 2.0], ridge=0.1).to_dataset()
@@ -224,6 +225,6 @@ def test_unused_symbols_of_the_free_energy():
 def test_the_alignment_of_networks_is_that_with_the_first_coefficient():
     """Another direction of the teacher, which the spike does not see, is not averaged with it."""
     model = spiked("x1*x2 + x1")
-    networks = model.simulate(100, [1.0], 0.1, seeds=4, progress=False)
+    networks = model.simulate(100, alpha=[1.0], ridge=0.1, seeds=4, progress=False)
     value, limit = re.findall(r"γ = (\S+) ± \S+ \(limit ([0-9.]+)\)", _realised(model, networks))[0]
     assert float(value) == pytest.approx(float(limit), abs=0.1)

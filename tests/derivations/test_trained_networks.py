@@ -1,8 +1,7 @@
-"""Giant steps of finite networks against the same steps written out plainly."""
+"""What is measured of networks that take giant steps, against sums over all neurons."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
@@ -15,9 +14,9 @@ from giantstep.derivations.giant_steps.learned_directions import PARTS, take_gia
 from giantstep.errors import ParameterError
 from giantstep.numeric.networks import network as network_module, run as runner
 from giantstep.numeric.networks.layer import FeatureClass, SpikedRows
-from giantstep.numeric.networks.network import Network
+from giantstep.numeric.networks.network import Network, Training
 from giantstep.numeric.networks.readout import RidgeReadout
-from giantstep.numeric.networks.samples import INITIAL, LATER_STEPS, READOUT, ROWS, STEP, TEST
+from giantstep.numeric.networks.samples import INITIAL
 
 
 def tanh_derivative(u):
@@ -33,7 +32,6 @@ SMALL = Network(
     dimension=12, width=12, steps=2, step_samples=3000, step_size=1.3, readout="gaussian",
     biases="gaussian", paired=True, replicas=2, noise_variance=0.2,
 )  # fmt: skip
-RIDGE = RidgeReadout(400, 0.7, intercept=True, test_samples=300)
 
 
 def run(network=SMALL, readout=None, **options):
@@ -42,19 +40,16 @@ def run(network=SMALL, readout=None, **options):
     )
 
 
-def drawn(samples, purpose, count):
-    blocks = [(b.inputs.copy(), b.labels, b.target) for b in samples.blocks(purpose, count)]
-    return tuple(map(np.concatenate, zip(*blocks, strict=True)))
-
-
 def written_out(network, index, seed=9):
-    """All steps with whole arrays, and every neuron by itself."""
-    samples = network.samples(np.random.SeedSequence(seed, spawn_key=(index,)))
-    p, r, n = network.width, network.directions, network.step_samples
-    half = p // 2 if network.paired else p
-    w = samples.generator(ROWS).standard_normal((half, network.dimension))
-    w /= np.linalg.norm(w, axis=1)[:, None]
-    generator, b = samples.generator(INITIAL), np.zeros(half)
+    """The rows after every step, which the textbook of one network checks, and what starts them."""
+    training = Training(network, np.random.SeedSequence(seed, spawn_key=(index,)))
+    history, excess = [training.layer.rows.copy()], [np.eye(network.directions)]
+    for _ in range(network.steps):
+        training.step()
+        history.append(training.layer.rows.copy())
+        excess.append(training.excess)
+    half = network.width // 2 if network.paired else network.width
+    generator = training.samples.generator(INITIAL)
     groups = half // network.replicas
     group = np.arange(half) * groups // half
     if network.readout == "gaussian":
@@ -63,22 +58,12 @@ def written_out(network, index, seed=9):
         a = np.ones(half)
     else:
         a = np.repeat(network.readout, half // len(network.readout))
+    b = np.zeros(half)
     if network.biases == "gaussian":
         b = generator.standard_normal(groups)[group]
     if network.paired:
-        w, a, b = np.vstack([w, w]), np.concatenate([a, -a]), np.tile(b, 2)
-    history, excess = [w], [np.eye(r)]
-    for t in range(network.steps):
-        x, y, _ = drawn(samples, LATER_STEPS + t if t else STEP, n)
-        if network.preprocess:
-            y = y - y.mean() - x @ (y @ x / n)
-        residual = y - np.tanh(x @ w.T + b) @ a / p
-        gradient = -((residual[:, None] * tanh_derivative(x @ w.T + b)) * a / p).T @ x / n
-        w = w - network.step_size * p * gradient
-        history.append(w)
-        weights = residual**2 / (residual**2).sum()
-        excess.append((x[:, :r] * weights[:, None]).T @ x[:, :r])
-    return np.array(history), a, b, np.array(excess), samples
+        a, b = np.concatenate([a, -a]), np.tile(b, 2)
+    return np.array(history), a, b, np.array(excess)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +85,7 @@ def test_steps_and_measurements_are_what_is_said(changes, monkeypatch):
     exactly = {"rtol": 1e-12, "atol": 1e-12}
     found = run(network)
     for index in (0, 1):
-        w, a, b, excess, _ = written_out(network, index)
+        w, a, b, excess = written_out(network, index)
         assert_array_equal(found.readout[index], a)
         assert_array_equal(found.biases[index], b)
         assert_allclose(found.overlaps[index], w[:, :, :r], **exactly)
@@ -148,9 +133,11 @@ def test_projections_and_singular_values_are_those_of_the_rows():
     assert_allclose(np.sqrt((noise**2).sum(axis=2) / 2), found.noise_floor(), rtol=1e-9)
     # Without an excess noise is the same along the target's coordinates; with it, larger.
     assert_allclose(found.noise_along(directions)[:, 0], np.tile(found.noise_floor()[:, :1], 2))
-    assert np.all(
-        found.noise_along(directions, "updates") >= found.noise_floor("updates")[..., None]
-    )
+    excess = np.einsum("ki,stij,kj->stk", directions, found.excess, directions)
+    largest = np.maximum.accumulate(np.maximum(excess, 1), axis=1)
+    updates = found.noise_floor("updates")[..., None]
+    assert largest.max() > 1
+    assert_allclose(found.noise_along(directions, "updates"), updates * np.sqrt(largest))
 
 
 @pytest.mark.slow
@@ -167,41 +154,6 @@ def test_noise_along_the_target_has_the_variance_that_is_measured():
     assert_allclose(along, predicted, rtol=0.15)
     assert_allclose(predicted / np.sqrt((found.noise_floor("updates")[:, 1] ** 2).mean()), 3**0.5,
                     rtol=0.05)  # fmt: skip
-
-
-@pytest.mark.parametrize("ridge", [0.7, None])
-def test_the_final_ridge_regression_is_the_one_written_out(ridge):
-    found = run(SMALL, replace(RIDGE, penalties=ridge))
-    for index in (0, 1):
-        w, _, b, _, samples = written_out(SMALL, index)
-        x, y, _ = drawn(samples, READOUT, 400)
-        x_test, _, y_test = drawn(samples, TEST, 300)
-
-        def features(inputs, w=w, b=b):
-            return np.tanh(inputs @ w[-1].T + b) / math.sqrt(12)
-
-        def error(penalty, fit, inputs, labels, x=x, y=y):
-            phi = np.hstack([features(x[fit]), np.ones((len(x[fit]), 1))])
-            penalties = penalty * np.diag([*np.ones(12), 0])  # the intercept is free
-            u = np.linalg.solve(phi.T @ phi + penalties, phi.T @ y[fit])
-            return ((features(inputs) @ u[:-1] + u[-1] - labels) ** 2).mean()
-
-        fit, used = slice(400 if ridge else 320), ridge
-        if ridge is None:
-            grid = features(x[fit]).var(axis=0).mean() * 320 * 10.0 ** (np.arange(-8, 7) / 2)
-            used = min(grid, key=lambda g: error(g, fit, x[320:], y[320:]))
-        assert_allclose(found.ridge[index], used, rtol=1e-12)
-        # The normal equations lose some digits; so do those written out.
-        assert_allclose(found.test_error[index], error(used, fit, x_test, y_test), rtol=1e-10)
-    assert not run().test_error.any()
-
-
-def test_numbers_do_not_depend_on_workers_and_more_seeds_extend_a_run():
-    one, many = run(seeds=3, workers=1), run(seeds=4, workers=3)
-    for name in one.quantities:
-        assert_array_equal(one[name], many[name][:3])
-    assert many.completed == (0, 1, 2, 3)
-    assert len({float(norm) for norm in many.squared_norms[:, -1, 0]}) == 4
 
 
 @pytest.mark.parametrize(
@@ -240,79 +192,10 @@ def test_readouts_without_pairs():
 # ---------------------------------------------------------------------- stopping and resuming
 
 
-class Stopping:
-    """A target that stops at a call, as a keyboard does."""
-
-    def __init__(self, call):
-        self.calls, self.call = 0, call
-
-    def __call__(self, x):
-        self.calls += 1
-        if self.calls == self.call:
-            raise KeyboardInterrupt
-        return target(x)
-
-
-BLOCKS = 3
 """Of the 3000 samples of a step; the ridge regression and its test have one each."""
 
 
-def test_a_run_resumes_in_the_middle_of_a_seed(tmp_path):
-    store = {"store": tmp_path / "runs", "description": "tanh"}
-    network = replace(SMALL, steps=3, normalise=True)
-    stopped = Stopping((3 * BLOCKS + 2) + 2 * BLOCKS + 2)  # in the third step of the second seed
-    with pytest.raises(KeyboardInterrupt):
-        run(replace(network, teacher=stopped), RIDGE, workers=1, **store)
-    names = sorted(path.name.split("-", 1)[1] for path in store["store"].iterdir())
-    assert names == ["00000.npz", "00001-stopped.npz"]
-    counting = Stopping(None)
-    resumed = run(replace(network, teacher=counting), RIDGE, workers=1, **store)
-    assert counting.calls == BLOCKS + 2
-    assert len(list(store["store"].iterdir())) == 2  # weights of unfinished seeds are gone
-    fresh = run(network, RIDGE)
-    for name in fresh.quantities:
-        assert_array_equal(fresh[name], resumed[name])
-
-
-def test_stores_of_other_runs_and_of_versions_before_are_refused(tmp_path):
-    run(store=tmp_path, description="tanh")
-    counting = Stopping(None)
-    again = run(replace(SMALL, teacher=counting), store=tmp_path, description="tanh")
-    assert counting.calls == 0 and again.completed == (0, 1)
-    with pytest.raises(ParameterError, match=r"step_size is 1\.3 there"):
-        run(replace(SMALL, step_size=1.4), store=tmp_path, description="tanh")
-    with pytest.raises(ParameterError, match="store needs a description"):
-        run(store=tmp_path)
-    old = tmp_path / "old"
-    old.mkdir()
-    key = json.dumps({"kind": "giant steps", "streams_version": 1})
-    np.savez(old / "0123456789abcdef-00000.npz", key=np.array(key))
-    with pytest.raises(ParameterError, match="of another version of giantstep"):
-        run(store=old, description="tanh")
-
-
-def test_an_interrupt_keeps_finished_seeds():
-    found = run(replace(SMALL, teacher=Stopping(5 * BLOCKS)), seeds=4, workers=1)
-    # The third is lost; the fourth may have ended before the interrupt reached it.
-    assert found.interrupted and found.completed in ((0, 1), (0, 1, 3))
-    assert " networks of 12 neurons, 2 steps, interrupted" in repr(found)
-
-
 # ---------------------------------------------------------------------- what is learned
-
-
-def test_only_what_the_batch_size_allows_is_learned():
-    # x1 is learned in one step by n ~ d, x2 x3 needs n ~ d^2.
-    network = Network(
-        student=lambda u: np.maximum(u, 0), student_derivative=lambda u: np.heaviside(u, 0.5),
-        teacher=lambda x: x[:, 0] + x[:, 1] * x[:, 2], directions=3, dimension=100,
-        step_samples=5000, width=40, steps=2, step_size=1.0, replicas=2, paired=True,
-        readout="gaussian",
-    )  # fmt: skip
-    found = run(network, seeds=3)
-    rms = found.projections(np.eye(3), "shared").mean(axis=0)
-    assert rms[1, 0] > 0.2 and rms[2, 0] > 0.2
-    assert np.all(rms[1:, 1:] < 3 * found.noise_along(np.eye(3), "shared").mean(axis=0)[1:, 1:])
 
 
 @settings(max_examples=8, deadline=None)
@@ -344,20 +227,12 @@ def test_any_small_network_gives_finite_numbers(
     ("changes", "message"),
     [
         ({"width": 13}, "width must be even, neurons come in pairs; got 13"),
-        ({"width": 0}, "width must be >= 1, got 0"),
         ({"dimension": 1}, "dimension must be at least 2, the number of the teacher's directions"),
-        ({"step_samples": 0}, "samples must be >= 1"),
-        ({"step_samples": 1e5}, "samples must be a whole number"),
-        ({"steps": True}, "steps must be a whole number"),
         ({"readout": "normal"}, "readout must be 'gaussian', 'signs' or finite values"),
-        ({"readout": ()}, "readout must be"),
         ({"readout": (0.0, 0.0)}, "readout must be"),
         ({"readout": (1.0, math.inf)}, "readout must be"),
         ({"readout": ("1",)}, "readout must be a number, got '1'"),
         ({"replicas": 7}, "replicas must be at most the number 6 of pairs, got 7"),
-        ({"noise_variance": -1}, "noise_variance must be >= 0"),
-        ({"step_samples": 10**18}, "samples must be at most .* more would take weeks"),
-        ({"student": "relu"}, "student must be a function"),
     ],
 )
 def test_bad_networks_are_refused_by_name(changes, message):
@@ -368,21 +243,16 @@ def test_bad_networks_are_refused_by_name(changes, message):
 @pytest.mark.parametrize(
     ("changes", "options", "message"),
     [
-        ({}, {"seeds": 0}, "seeds must be >= 1"),
-        ({}, {"seed": -1}, "seed must be >= 0"),
-        ({}, {"workers": 0}, "workers must be >= 1"),
         ({}, {"seeds": 10**30}, "seeds must be at most 1000000"),
         ({"dimension": 3}, {}, "dimension must be at least 4, twice the number of coordinates"),
         (
             {"width": 2 * 10**6, "dimension": 10**6}, {},
             r"dimension=1000000, width=2000000 need .* GB of memory, this machine has",
         ),
-        ({"step_size": 1e308}, {}, "the weights overflow in step 1: the steps are too large"),
         (
             {"step_size": 1e9, "student": np.exp, "student_derivative": np.exp}, {},
             r"student is not finite at .*\n  the weights may have grown too far in step 1; use",
         ),
-        ({"student": lambda u: u[:1]}, {}, "student must return real values"),
         ({"teacher": lambda x: x[:, 0] / 0}, {}, "target is not finite at"),
     ],
 )  # fmt: skip

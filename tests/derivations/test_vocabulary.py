@@ -1,7 +1,5 @@
 """Several letters, biases and spikes of larger rank: values, reductions, refusals, simulation."""
 
-import pickle
-
 import mpmath
 import numpy as np
 import pytest
@@ -405,14 +403,6 @@ def test_curve_holds_both_limits(two):
     assert "test_error_strict_limit" not in two.curve(alpha=1, ridge=0.1).to_dataset()
 
 
-def test_model_and_solution_travel(two):
-    again = pickle.loads(pickle.dumps(two))
-    found = pickle.loads(pickle.dumps(again.solve(alpha=2, ridge=0.1, width=600)))
-    assert found.test_error == two.solve(alpha=2, ridge=0.1, width=600).test_error
-    assert "fraction │" in str(found) and "0.4 │" in str(found)
-    assert "<table>" in found._repr_html_()
-
-
 # ---------------------------------------------------------------- refusals
 
 
@@ -507,12 +497,12 @@ def test_networks_are_simulated():
     model = gs.VocabularyFeatures(
         "erf", "erf", [0.4, 1.8], [0.5, 0.5], step_size=2, alpha0=5, noise_variance=0.05
     )
-    found = model.simulate(60, [1.0], 0.1, seeds=3, progress=False)
+    found = model.simulate(60, alpha=[1.0], ridge=0.1, seeds=3, progress=False)
     assert found.test_error.shape == (3, 1)
     with pytest.raises(ParameterError, match="equivalent=True"):
-        model.with_biases(0.5).simulate(60, [1.0], 0.1, seeds=2, progress=False)
+        model.with_biases(0.5).simulate(60, alpha=[1.0], ridge=0.1, seeds=2, progress=False)
     drawn = model.with_biases(0.5).simulate(
-        60, [1.0], 0.1, seeds=2, progress=False, equivalent=True
+        60, alpha=[1.0], ridge=0.1, seeds=2, progress=False, equivalent=True
     )
     assert np.isfinite(drawn.test_error).all()
 

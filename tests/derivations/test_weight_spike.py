@@ -56,59 +56,6 @@ def test_thirteen_networks_to_every_digit(case):
     assert floats.supercritical == (case.values["readout_alignment"] != "0")
 
 
-TABLE = [
-    # student, teacher, noise standard deviation, alpha, beta, eta: s_1, teacher, readout
-    ("tanh", "relu", 0, 4, 2, 2, 2.4142, 0, 0),
-    ("tanh", "relu", 0, 4, 2, 4, 2.4462, 0.239, 0.240),
-    ("tanh", "relu", 0, 4, 2, 6, 2.8070, 0.546, 0.619),
-    ("tanh", "relu", 1, 4, 2, 4, 2.6490, 0.275, 0.525),
-    ("tanh", "relu", 1, 4, 2, 6, 3.3148, 0.366, 0.768),
-    ("erf", "tanh", 0.5, 2, 0.5, 4, 2.5071, 0.429, 0.883),
-    ("softplus", "tanh", 0, 1.5, 1.25, 4, 2.2946, 0.335, 0.537),
-]
-
-
-@pytest.mark.parametrize("row", TABLE)
-def test_theory_of_the_simulated_networks(row):
-    student, teacher, deviation, alpha, beta, step, top, left, right = row
-    model = OneGradientStep(
-        student, teacher, alpha=alpha, beta=beta, step_size=step, noise_variance=deviation**2,
-        centre=True,
-    )  # fmt: skip
-    found = model.weight_spike()
-    assert_allclose(found.singular_value, top, rtol=0, atol=5.1e-5)
-    assert_allclose([found.alignment_teacher, found.alignment_readout], [left, right], atol=5.1e-4)
-
-
-@pytest.mark.parametrize(
-    ("row", "quiet"), [(3, (2.446, None)), (4, (2.807, 0.546)), (5, (2.337, 0.498))]
-)
-def test_without_its_noise_the_spike_would_be_shorter(row, quiet):
-    student, teacher, _, alpha, beta, step, *_ = TABLE[row]
-    model = OneGradientStep(
-        student, teacher, alpha=alpha, beta=beta, step_size=step, centre=True
-    ).weight_spike()
-    assert_allclose(model.singular_value, quiet[0], rtol=0, atol=5.1e-4)
-    if quiet[1] is not None:
-        assert_allclose(model.alignment_teacher, quiet[1], rtol=0, atol=5.1e-4)
-
-
-def test_the_example_of_the_slide_has_an_outlier_only_with_the_whole_loss():
-    # tanh on the raw relu, psi1 = 4, psi2 = 2, eta = 2: its mean adds 1/(2 pi) to E y².
-    half = OneGradientStep(
-        "tanh", "relu", alpha=4, beta=2, step_size=2, noise_variance=1 / (2 * math.pi), centre=True
-    )
-    found = half.weight_spike()
-    assert_allclose(found.theta1, 0.7418, rtol=0, atol=5.1e-5)
-    assert_allclose(found.critical_step_size, 3.206, rtol=0, atol=5.1e-4)
-    assert not found.supercritical and found.singular_value == 1 + math.sqrt(2)
-    full = replace(half, loss="full").weight_spike()
-    assert_allclose(full.theta1, 1.4837, rtol=0, atol=5.1e-5)
-    assert_allclose(full.singular_value, 2.4718, rtol=0, atol=5.1e-5)
-    assert_allclose(full.alignment_teacher, 0.2692, rtol=0, atol=5.1e-5)
-    assert_allclose(full.critical_step_size, found.critical_step_size / 2, rtol=1e-15)
-
-
 # ------------------------------------------------------------------ precision
 
 
@@ -275,13 +222,6 @@ def test_densities_at_the_hard_edge():
         found.density("1")
     with pytest.raises(ParameterError, match="x must hold no nan"):
         found.gram_density([1.0, math.nan])
-
-
-def test_it_says_whether_there_is_an_outlier():
-    found, precise = network().weight_spike(), network().weight_spike(digits=30)
-    assert "an outlier: the critical step size is" in str(found)
-    assert precise.to_dict()["theta1"].startswith(f"{found.theta1:.12g}"[:10])
-    assert "30 digits" in precise.rests_on
 
 
 @pytest.mark.slow

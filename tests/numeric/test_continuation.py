@@ -96,8 +96,16 @@ def test_solutions_are_followed_up_and_down_from_values_that_are_easy(magnet):
         assert all(value == easy for _, value in asked)
 
 
-def test_rows_are_followed_together_from_the_first_anchor(magnet):
+def test_rows_are_followed_together_from_the_first_anchor(magnet, monkeypatch):
     kernel, arrays = magnet
+    solve = continuation._rough
+
+    def rough(kernel, single, points, first, *rest, **options):
+        found, unknowns = solve(kernel, single, points, first, *rest, **options)
+        found.converged[np.abs(first[:, 0]) > 1e200] = False
+        return found, unknowns
+
+    monkeypatch.setattr(continuation, "_rough", rough)
     rows = np.array([[1.0, 0.5], [0.5, 0.1], [1.5, 0.5], [1.0, 3.0]])
     asked = []
 

@@ -187,7 +187,7 @@ def _spiked(digits: int, case: str) -> dict[str, Any]:
 def _spike_after_step(model: Mapping[str, str], digits: int) -> dict[str, Any]:
     import sympy as sp
 
-    from giantstep.derivations.spiked_random_features import mapping
+    from giantstep.derivations.first_gradient import spike_mapping as mapping
     from giantstep.symbolic.expressions.activations import activation
 
     found = mapping.spike_mapping(activation(model["student"]), activation(model["teacher"]))

@@ -18,6 +18,7 @@ from giantstep.runtime.precision import (
     local_context,
     solve_precisely,
 )
+from giantstep.symbolic.lowering.driver import precise_driver
 
 
 @pytest.mark.parametrize(
@@ -160,6 +161,7 @@ def solve(weight, x, a, out, info, rough=0):
     out[0] = second / (ctx.fsum(w * y**2 for w, y in zip(weight, a)) - second)
     info[:] = [1, ctx.zero, 32 * ctx.eps]
 """,
+        driver_source=precise_driver(),
         parameters=(), table_parameters=(), outputs=("y",), results=("y",), unknowns=(), even=False,
     )  # fmt: skip
 

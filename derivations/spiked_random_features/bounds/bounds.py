@@ -82,13 +82,13 @@ from ....symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 from ....symbolic.systems.saddle_point import SaddlePointSystem
 from ...certificates.certificate import Certificate, certificate_wanted
 from ...derived import derived
+from ...first_gradient.spike_mapping import best_linear_error
 from ...kernels.code import deriving, kernel_code
 from ...kernels.kernel import Kernel
 from ...kernels.precise import promise
 from ...teachers import refuse_directions
 from .. import physics as fe
 from ..derive import _determined
-from ..mapping import best_linear_error
 from ..physics import (
     IDENTIFIERS,
     T0,

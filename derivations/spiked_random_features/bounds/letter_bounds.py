@@ -41,6 +41,7 @@ from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import Projection, project, squared_distance
 from ....numeric.local_minima import local_minima
 from ....runtime import quadrature
+from ....runtime.rules import Rule
 from ....symbolic.expressions.activations import activation
 from ...derived import derived
 from .tables import letter_table_source, span_table_source
@@ -244,7 +245,7 @@ class _Tables:
         return lower, rest + none + squared_distance(target, means, w)
 
 
-def span_rule(module: ModuleType, rows: Sequence[Sequence[Any]], back: int) -> tuple[Array, Array]:
+def span_rule(module: ModuleType, rows: Sequence[Sequence[Any]], back: int) -> Rule:
     """Return nodes and weights for tables at some parameters, `back` times twice as coarse."""
     zero = np.zeros(1)
     with np.errstate(divide="ignore", over="ignore"):

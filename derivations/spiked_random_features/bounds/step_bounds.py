@@ -9,7 +9,7 @@ At a finite α_0 the bulk variance grows with the step, and there is no such coi
 
 **The spikes that one step of any size makes: r and c as functions of each other.** At given α_0 and
 noise all steps share the direction of the spike, hence γ, and r grows in proportion to the
-per-neuron step s (:mod:`.mapping`), so that tuning the step walks along a curve c(r); with the
+per-neuron step s (:mod:`.spike_mapping`), so that tuning it walks along a curve c(r); with the
 population gradient (α_0 = ∞) c = 1.
 
 **Spikes at which a network learns its target: :math:`\mu_0 \propto \sigma_*`, so that U = 0.** With
@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,15 +34,18 @@ from numpy.typing import NDArray
 from ....errors import AssumptionError, ParameterError
 from ....numeric.arguments import real_number, whole_number
 from ....numeric.cache import FileCache
-from ....pages import Block, Indented, Page
+from ....pages import Block, Indented
+from ....result import Result, quantity
 from ....runtime.generated import defined
 from ....symbolic.expressions.activations import activation
 from ....symbolic.gaussian.expectation import GaussianExpectation, expect
 from ....symbolic.hermite.coefficients import hermite_coefficient
 from ....symbolic.leaps.leap_index import information_exponent
 from ....symbolic.printing.compiled import Formula
+from ...curves import Curve
 from ...derived import derived
-from .. import mapping, physics as fe
+from ...first_gradient import spike_mapping as mapping
+from .. import physics as fe
 from ..arguments import checked_arguments
 from ..derive import STEP_ARGUMENTS, scalar_functions
 from .bounds import activation_bounds
@@ -99,8 +102,8 @@ class StationaryPoint:
         return self.upper < _PERFECT
 
 
-@dataclass(frozen=True)
-class StepBounds(Page):
+@dataclass(frozen=True, repr=False)
+class StepBounds(Result):
     """Bounds of the test error over the step.
 
     Attributes
@@ -114,20 +117,27 @@ class StepBounds(Page):
         Stationary points of U and of L in the range, and ends towards which they fall.
     linear : float
         Error of the best linear predictor, for comparison.
-    curve : xarray.Dataset
+    smallest_lower, smallest_upper : float
+        The smallest L and U of these points.
+    curve : Curve
         ``lower``, ``limit``, ``upper``, their estimated errors and ``bulk_variance`` over
         ``spike_strength``, and the coordinate ``step_size``, where steps make spikes.
     """
+
+    _document = "bounds over the step"
+    _where = ("student", "teacher")
 
     student: str
     teacher: str
     alpha0: float
     noise_variance: float
-    alignment: float
+    alignment: float = field(metadata=quantity("alignment", r"\gamma"))
     upper_points: tuple[StationaryPoint, ...]
     lower_points: tuple[StationaryPoint, ...]
-    linear: float
-    curve: xr.Dataset
+    linear: float = field(metadata=quantity("best linear predictor", r"\|P_{>1} f_*\|^2"))
+    smallest_lower: float = field(metadata=quantity("smallest lower bound", r"\min L"))
+    smallest_upper: float = field(metadata=quantity("smallest upper bound", r"\min U"))
+    curve: Curve = field(compare=False)
 
     @property
     def best_upper(self) -> StationaryPoint:
@@ -160,19 +170,22 @@ class StepBounds(Page):
     def page(self) -> Iterable[Block]:
         """Return the best bounds, and where both are stationary."""
         yield (
-            f"min L = {self.best_lower.lower:.9g} <= min over steps of the test error <= "
-            f"min U = {self.best_upper.upper:.9g}; best linear predictor {self.linear:.9g}"
+            f"min L = {self.smallest_lower:.9g} <= min over steps of the test error <= "
+            f"min U = {self.smallest_upper:.9g}; best linear predictor {self.linear:.9g}"
         )
         for name, value in self._rows():
             yield name
             yield Indented([Indented([value])])
         yield self.rests_on
 
-    def __repr__(self) -> str:
-        return (
-            f"StepBounds({self.student!r}, {self.teacher!r}, "
-            f"best_upper={self.best_upper.upper:.9g}, best_lower={self.best_lower.lower:.9g})"
-        )
+    def to_dataset(self) -> xr.Dataset:
+        """Return the bounds over the strength of the spike, with the other numbers."""
+        numbers = super().to_dataset()
+        return self.curve.to_dataset().assign(numbers.data_vars).assign_attrs(numbers.attrs)
+
+    def plot(self, *, ax: Any = None, **style: Any) -> Any:
+        """Draw the bounds over the strength of the spike; see :meth:`.curves.Curve.plot`."""
+        return self.curve.plot(ax=ax, **style)
 
 
 def bounds_over_step(
@@ -246,24 +259,31 @@ def bounds_over_step(
     )  # fmt: skip
     grids = _grids(strengths, path.odd_student, points)
     curves = [search.curve(grid) for grid in grids]
+    points_of = {
+        name: tuple(p for c in curves for p in search.stationary(name, c))
+        for name in ("upper", "lower")
+    }
     return StepBounds(
         student=student,
         teacher=teacher,
         **step,
         alignment=path.alignment,
-        upper_points=tuple(p for c in curves for p in search.stationary("upper", c)),
-        lower_points=tuple(p for c in curves for p in search.stationary("lower", c)),
+        upper_points=points_of["upper"],
+        lower_points=points_of["lower"],
         linear=path.linear,
-        curve=_published(curves),
+        smallest_lower=min(p.lower for known in points_of.values() for p in known),
+        smallest_upper=min(p.upper for p in points_of["upper"]),
+        curve=_published(curves, student, teacher),
     )
 
 
-def _published(curves: list[xr.Dataset]) -> xr.Dataset:
+def _published(curves: list[xr.Dataset], student: str, teacher: str) -> Curve:
     import xarray as xr
 
     names = (*_BOUNDS, *(f"{name}_error_estimate" for name in _BOUNDS), "bulk_variance")
     whole = xr.concat(curves, "spike_strength", combine_attrs="override")
-    return whole[[*names]]
+    about = {"shown": " ".join(_BOUNDS), "drawn": " ".join(_BOUNDS)}
+    return Curve(whole[[*names]].assign_attrs(**about, student=student, teacher=teacher))
 
 
 def _grids(

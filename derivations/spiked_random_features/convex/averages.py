@@ -1,8 +1,11 @@
 r"""What the averages over label and prediction are: one, two or three Gaussian integrals.
 
 Given κ the prediction without a sample is :math:`\omega = C + p s + \sqrt v\,\eta`, the field of
-the teacher is :math:`\gamma\kappa + \rho s`. Three ways to integrate:
+the teacher is :math:`\gamma\kappa + \rho s`. Four ways to integrate:
 
+- *ramps*: for a margin loss that is linear between kinks, and flat on one side or between two, and
+  the labels "sign" or "probit", both integrals are in closed form: averages of ramps where the
+  field has the sign of the label;
 - *closed*: for a loss that is quadratic between kinks the integral over η is in closed form, and
   the one over s remains;
 - *field*: for a smooth loss and the labels "sign" or "probit" the label is integrated over first:
@@ -23,6 +26,7 @@ from sympy.core.function import AppliedUndef
 from ....errors import UnsupportedExpressionError
 from ....symbolic.expressions.functions import OwenT, normal_cdf
 from ....symbolic.gaussian.expectation import GaussianExpectation
+from ....symbolic.gaussian.ramp_moments import labelled_ramp_moment, ramp_moment
 from ....symbolic.losses.convex_losses import is_kinked, without_cases
 from ....symbolic.losses.proximal import MoreauEnvelope, Proximal
 from ..physics import Prediction, gamma, kappa, noise, rho
@@ -54,12 +58,15 @@ class LabelAverages:
         The label depends on κ alone.
     prediction : Prediction
         The law of the prediction given κ.
+    odd : bool
+        The student is odd, so that predictions at −κ have the other sign.
     """
 
     loss: ConvexLoss
     labels: Labels
     aligned: bool
     prediction: Prediction
+    odd: bool = False
 
     # ------------------------------------------------------------------ the node and its meaning
 
@@ -123,6 +130,18 @@ class LabelAverages:
         """Whether the label is integrated over first."""
         channel = self.labels.channel in ("sign", "probit")
         return channel and not self.aligned and not self.closed
+
+    @cached_property
+    def ramps(self) -> sp.Expr | None:
+        """The average over a Gaussian for the label 1, if it is a sum of ramps; else None."""
+        if self.aligned or self.labels.channel not in ("sign", "probit") or not self.loss.is_margin:
+            return None
+        found = _closed_envelope(self._reduced(1))
+        if found is None:
+            return None
+        nodes = found.atoms(ramp_moment)
+        base = found.xreplace(dict.fromkeys(nodes, sp.S.Zero))
+        return found if nodes and base == 0 else None
 
     @cached_property
     def closed(self) -> bool:
@@ -198,6 +217,8 @@ class LabelAverages:
 
     def _value(self, node: sp.Expr) -> sp.Expr:
         i, j, k = node.orders
+        if self.ramps is not None:
+            return self._over_ramps(self.ramps.diff(_a, j).diff(_V, k), i, j)
         if self.by_field:
             return self._over_field(i, lambda t, w: _envelope(t.loss, j, k, w, self.step))
         if i == 0:
@@ -225,6 +246,47 @@ class LabelAverages:
         inner = _envelope(term.loss, j, k, point, self.step).xreplace({y: term.label})
         return power * GaussianExpectation(inner, eta)
 
+    def _over_ramps(self, ramps: sp.Expr, i: int, j: int) -> sp.Expr:
+        """Average ramps at y ω, the j-th derivative by it, where the field has the sign of y.
+
+        For i = 1 with the derivative of that step by s, which is the density of the field at zero.
+        """
+        total = []
+        for label, (mean, covariance, field, rest) in self._signed_laws():
+            if i == 0:
+                value = ramps.replace(
+                    ramp_moment,
+                    lambda *args, t=covariance, e=field, w=rest: ramp_moment(*args).labelled(
+                        w, args[2].diff(_a) * t, e
+                    ),
+                ).xreplace({_a: mean, _V: self.step})
+            else:
+                density = sp.exp(-(field**2) / 2) / sp.sqrt(2 * sp.pi)
+                at_zero = ramps.xreplace({_a: mean - covariance * field, _v: rest, _V: self.step})
+                value = label * rho / self._field_scale * density * at_zero
+            total.append(label**j * value)
+        # Where κ and y change their signs together, so do field and prediction of odd students.
+        return (2 if self.odd else 1) * sp.Add(*total)
+
+    @property
+    def _field_scale(self) -> sp.Expr:
+        """Standard deviation, given κ, of the field whose sign is the label."""
+        return sp.sqrt(rho**2 + (noise if self.labels.has_noise else 0))
+
+    def _signed_laws(self) -> list[tuple[int, tuple[sp.Expr, ...]]]:
+        """Return for each label the law of y ω and of y times the scaled field.
+
+        Means and covariance, and the variance of the prediction when the field is known.
+        """
+        scale = self._field_scale
+        extra = noise if self.labels.has_noise else sp.S.Zero
+        rest = self.free_variance + self.covariance**2 * extra / scale**2
+        covariance = rho * self.covariance / scale
+        return [
+            (label, (sp.expand(label * self.mean), covariance, label * _teacher_mean / scale, rest))
+            for label in ((1,) if self.odd else (1, -1))
+        ]
+
     def _over_field(self, i: int, value: Callable[[_Term, sp.Expr], sp.Expr]) -> sp.Expr:
         """Average over g, with the i-th derivative of the law of the label by s."""
         root = sp.sqrt(self.total_variance)
@@ -241,6 +303,11 @@ class LabelAverages:
 
     def of_loss(self) -> sp.Expr:
         """Return the mean loss at ω, that of a fresh sample, before the average over κ."""
+        if self.ramps is not None:
+            averaged = self._over_ramps(self.ramps.xreplace({_V: sp.S.Zero}), 0, 0)
+            return averaged.replace(
+                labelled_ramp_moment, lambda *args: labelled_ramp_moment(*args).without_width()
+            )
         if self.by_field:
             return self._over_field(0, lambda t, w: t.loss.xreplace({x: w}))
 

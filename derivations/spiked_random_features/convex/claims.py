@@ -158,7 +158,7 @@ def simulated_readouts() -> Finding:
     readouts |= {f"{loss}, two letters": _of_two_letters(loss) for loss in ("huber(0.3)", "hinge")}
     for case, readout in readouts.items():
         theory = readout.solve(alpha=2, ridge=0.1)
-        runs = readout.simulate(200, [2.0], 0.1, seeds=20, progress=False)
+        runs = readout.simulate(200, alpha=[2.0], ridge=0.1, seeds=20, progress=False)
         for name in ("test_error", "training_loss"):
             values = runs[name].to_numpy().ravel()
             error = values.std(ddof=1) / len(values) ** 0.5

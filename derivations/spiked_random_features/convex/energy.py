@@ -21,6 +21,7 @@ import sympy as sp
 
 from ....symbolic.expressions.activations import Activation
 from ....symbolic.expressions.averages import DataAverage
+from ....symbolic.expressions.regularity import Parity
 from ....symbolic.systems.equations import (
     Equation,
     FreeEnergy,
@@ -210,7 +211,7 @@ def convex_free_energy(
     """
 
     def averages_of(prediction: Prediction) -> LabelAverages:
-        return LabelAverages(loss, labels, aligned, prediction)
+        return LabelAverages(loss, labels, aligned, prediction, odd=student.parity is Parity.ODD)
 
     def loss_term(prediction: Prediction) -> sp.Expr:
         return averages_of(prediction).node()

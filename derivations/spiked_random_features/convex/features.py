@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -38,6 +39,8 @@ from ..vocabulary.solving import solve_at
 Array = NDArray[np.float64]
 
 
+# Of the node, for first values.
+_ROUGH_STEP = 0.35
 # Of Q_1, relative: what rounding leaves of a difference.
 _SMALLEST_OVERLAP = 1e-12
 
@@ -158,7 +161,9 @@ class OneKind(Rows):
         kernel = self._square._kernel
         values = self._square._parameter_values()
         tables = [np.float64(values[name]) for name in kernel.table_parameters]
-        return KernelArrays(kernel, tables, self.bulk.arrays).single(2)
+        found = KernelArrays(kernel, tables, self.bulk.arrays)
+        # Labels may jump in the node; first values need not know how steeply.
+        return found.single(2, min(0, math.floor(math.log2(4 * found.step / _ROUGH_STEP))))
 
     def start(self, alphas: Array, ridge: float) -> Mapping[str, Array]:
         """Solve the square loss on one rule in one batch."""

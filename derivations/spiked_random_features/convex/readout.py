@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -13,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import sympy as sp
 
-from ....deprecations import by_name, renamed
 from ....errors import ParameterError
 from ....numeric.arguments import positive_array, positive_number, whole_number
 from ....numeric.cache import FileCache
@@ -29,14 +26,12 @@ from ...json_text import SavedModel
 from ...kernels.arguments import Tie
 from ...kernels.kernel import Kernel
 from ...kernels.sweep import groups_of_rows, joined
-from ...penalties import PaperRidge, readout_penalty
 from ...sensitivities import Directions
 from ...teachers import refuse_directions
 from ..arguments import checked_width
 from ..differentiation import DifferencedOptimum
 from ..kernel import orthogonal
 from ..model import SpikedRandomFeatures
-from ..simulated import simulate_model
 from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters
 from ..vocabulary.model import VocabularyFeatures
@@ -49,8 +44,7 @@ from .solution import ConvexSolution, solution_from
 from .solver import ReadoutSolver
 
 if TYPE_CHECKING:
-    import xarray as xr
-
+    from ....numeric.networks.convex import Loss
     from ...expansions.expansion import Expansion
     from ..spectrum.spectrum import FeatureSpectrum
 
@@ -60,7 +54,7 @@ _SHOWN = ("test_error", "test_loss", "training_loss")
 
 
 @dataclass(frozen=True)
-class ConvexReadout(SavedModel, DifferencedOptimum):
+class ConvexReadout(SavedModel, DifferencedOptimum[ConvexSolution]):
     r"""A readout that minimises any convex loss on spiked random features.
 
     The readout of f(x) = φ·w/√p minimises
@@ -119,6 +113,7 @@ class ConvexReadout(SavedModel, DifferencedOptimum):
     """
 
     _model: ClassVar[str] = "convex_readout"
+    _rtol: ClassVar[float] = _RTOL
 
     features: SpikedRandomFeatures | VocabularyFeatures
     loss: str | sp.Expr | ConvexLoss = "square"
@@ -316,45 +311,19 @@ class ConvexReadout(SavedModel, DifferencedOptimum):
             workers = whole_number("workers", workers)
         return self._solver.solve(alphas, ridge, rtol=rtol, workers=workers)
 
-    @by_name("alpha", "ridge")
-    def solve(
-        self,
-        *,
-        alpha: float,
-        ridge: float | PaperRidge,
-        digits: int | None = None,
-        certify: bool = False,
-        progress: bool = True,
-    ) -> ConvexSolution:
-        """Return the saddle point at one sample complexity and ridge penalty.
+    @property
+    def _aspect(self) -> float:
+        return self.features.beta
 
-        Parameters
-        ----------
-        alpha : float
-            Sample complexity n/d of the readout.
-        ridge : float
-            Ridge penalty λ > 0, or :func:`giantstep.paper_ridge`.
-        digits : int, optional
-            Refine to so many digits with mpmath.
-        certify : bool
-            Only the square loss has certificates: True is refused.
-        progress : bool
-            Show a progress bar if the digits take longer than a second.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is outside its range.
-        ConvergenceError
-            If no solution is found.
-        CertificationError
-            If a certificate is wanted.
-        """
+    def _certificate_wanted(self, certify: object) -> bool:
         refuse_certificate(
             certify, "convex readouts", "their proximal operators are roots inside of the integrals"
         )
-        alpha = positive_number("alpha", alpha)
-        ridge = readout_penalty(ridge, alpha, self.features.beta, exact=digits is not None)
+        return False
+
+    def _solved(
+        self, alpha: float, ridge: Any, digits: int | None, certify: bool, progress: bool
+    ) -> ConvexSolution:
         batch = self.solve_many([alpha], ridge)
         values: dict[str, Any] = {name: float(v[0]) for name, v in batch.values.items()}
         errors = {name: float(v[0]) for name, v in batch.errors.items()}
@@ -388,13 +357,6 @@ class ConvexReadout(SavedModel, DifferencedOptimum):
     def _metric_results(self) -> tuple[str, ...]:
         names = [name for name, _ in self._metric_texts]
         return tuple(f"{kind}_{name}" for name in names for kind in ("test", "training"))
-
-    @renamed("curve(alpha=..., ridge=...)")
-    def learning_curve(self, alpha: object, ridge: float) -> xr.Dataset:
-        """Return :meth:`curve` over sample complexities as a dataset, as the last release did."""
-        alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
-        found = self.curve(alpha=np.atleast_1d(alphas), ridge=ridge, rtol=_RTOL).to_dataset()
-        return found.drop_vars(["ridge", "converged"]).assign_attrs(ridge=ridge)
 
     # ------------------------------------------------------------------ over parameters
 
@@ -493,32 +455,9 @@ class ConvexReadout(SavedModel, DifferencedOptimum):
             arguments["loss"] = convex_loss(given["expression"], **given["parameters"])
         return cls(features, **arguments)
 
-    def expansion(
-        self,
-        name: str,
-        order: int = 2,
-        *,
-        alpha: float | None = None,
-        ridge: float | None = None,
-        digits: int = 30,
+    def _expanded(
+        self, name: str, order: int, alpha: float | None, ridge: float | None, digits: int
     ) -> Expansion:
-        """Return the solution of the square loss as a series in a small quantity.
-
-        Parameters
-        ----------
-        name, order, alpha, ridge, digits
-            As for the features' method of this name.
-
-        Returns
-        -------
-        Expansion
-
-        Raises
-        ------
-        ParameterError
-            If the loss is another one, labels are ±1 by their channel, or an argument is outside
-            its range.
-        """
         if self.convex_loss.name != "square" or self.channel.is_binary:
             raise ParameterError(
                 f"expansion({name!r}) does not combine with loss={str(self.convex_loss)!r} and "
@@ -556,45 +495,15 @@ class ConvexReadout(SavedModel, DifferencedOptimum):
 
     # ------------------------------------------------------------------ checking
 
-    def simulate(
-        self,
-        dimension: int = 400,
-        alpha: object = (0.5, 1.0, 2.0),
-        ridge: float = 0.1,
-        *,
-        seeds: int = 10,
-        seed: int = 0,
-        workers: int | None = None,
-        progress: bool = True,
-        store: str | os.PathLike[str] | None = None,
-        executor: Executor | None = None,
-    ) -> xr.Dataset:
-        """Fit readouts of finite size and measure their errors and losses.
-
-        Parameters
-        ----------
-        dimension, alpha, ridge, seeds, seed, workers, progress, store, executor
-            As for :meth:`.model.SpikedRandomFeatures.simulate`.
-
-        Returns
-        -------
-        xarray.Dataset
-            Dimensions ``seed`` and ``alpha``; errors, losses and overlaps of every readout. Metrics
-            are those of the theory alone.
-        """
+    def _drawn(self) -> tuple[Any, str | None, Loss | None]:
         if self.channel.is_binary:
             features, labels = replace(self.features, teacher="identity"), self.channel.channel
         else:
             features = self.features
             labels = "sign" if self.is_classification else "regression"
-        rows, square = rows_of(features, self.width), self.convex_loss.name == "square"
-        found = simulate_model(
-            rows.features, dimension, alpha, ridge, labels=labels,
-            loss=None if square else simulated_loss(self.convex_loss), seeds=seeds, seed=seed,
-            workers=workers, progress=progress, store=store, executor=executor,
-        )  # fmt: skip
-        found.attrs["model"] = self.to_json()
-        return found
+        square = self.convex_loss.name == "square"
+        loss = None if square else simulated_loss(self.convex_loss)
+        return rows_of(features, self.width).features, labels, loss
 
     def __str__(self) -> str:
         width = "" if self.width is None else f", width = {self.width}"

@@ -32,7 +32,7 @@ _USUAL_INNER = 0.8
 # Ridge penalties from which solutions are followed, in the order in which they are tried. A large
 # penalty leaves little but m, and its equation is easy for smooth losses. Where a loss has kinks
 # it is the variance of predictions that smoothes them: a small one leaves a step.
-_SMOOTH_ANCHORS = (1e3, 10.0, 0.1, 1e-3)
+_SMOOTH_ANCHORS = (10.0, 1.0, 0.1, 1e-3, 1e3)
 _KINKED_ANCHORS = (0.1, 1e-2, 1.0, 1e-4, 100.0)
 # Margins between which a loss that only rewards certainty still falls.
 _FAR_MARGINS = (20, 40)
@@ -74,21 +74,32 @@ class ReadoutSolver:
     @property
     def _steep(self) -> Steep | None:
         """Where labels jump: averaged over s, a jump at γκ + ρs = z is one of width ρ/γ in κ."""
-        alignment, across = self.values["alignment"], self.values["orthogonal_alignment"]
-        if self.case.aligned or alignment == 0:
+        if self.case.aligned:
             return None
+        field = self._field
+        if field.alignment == 0:
+            # Without inner nodes steep places are those of a solution; a grid has none of them.
+            return None if self.kernel.code.inner_nodes else Steep((), math.inf, self._elsewhere)
+        places = tuple(z / field.alignment for z in self.channel.jumps)
+        return (
+            Steep(places, field.scale / abs(field.alignment), self._elsewhere) if places else None
+        )
+
+    @property
+    def _field(self) -> Field:
         noise = self.values["noise_variance"] if self.channel.channel == "probit" else 0.0
-        places = tuple(z / alignment for z in self.channel.jumps)
+        return Field(self.values["alignment"], self.values["orthogonal_alignment"], noise)
+
+    @property
+    def _elsewhere(self) -> tuple[np.float64, ...]:
+        """Parameters of the tables with which nothing is steep."""
         free = {**self.values, "alignment": 0.0, "orthogonal_alignment": 1.0}
-        elsewhere = tuple(np.float64(free[name]) for name in self.kernel.table_parameters)
-        width = math.hypot(across, math.sqrt(noise)) / abs(alignment)
-        return Steep(places, width, elsewhere) if places else None
+        return tuple(np.float64(free[name]) for name in self.kernel.table_parameters)
 
     @cached_property
     def _profile(self) -> Mapping[str, NDArray[np.float64]]:
         """The tables of the node where crossings are looked for."""
-        assert self.kernel.tables is not None
-        return converged_tables(self.kernel.tables, self._table_values, NODES)
+        return self.arrays.tables(NODES)
 
     def _law(self, unknowns: Mapping[str, float]) -> Law:
         """Return the law of predictions where crossings are looked for."""
@@ -103,8 +114,12 @@ class ReadoutSolver:
         if self.case.aligned or not self.loss.needs_binary_labels:
             return None
         law = self._law(unknowns)
-        places, width = folds(law, self._kinks)
-        inner = inner_width(law, smooth=not self._kinks)
+        if self.kernel.code.inner_nodes:
+            places, width = folds(law, self._kinks)
+            inner = inner_width(law, smooth=not self._kinks)
+        else:
+            places, width = folds(law, self._kinks, self._field)
+            inner = math.inf
         usual = self._steep
         if width >= self.arrays.narrowest:
             places, width = [], math.inf
@@ -112,11 +127,9 @@ class ReadoutSolver:
             return None
         if usual is not None:
             places, width = [*usual.places, *places], min(width, usual.width)
-        free = {**self.values, "alignment": 0.0, "orthogonal_alignment": 1.0}
-        elsewhere = tuple(np.float64(free[name]) for name in self.kernel.table_parameters)
-        steep = Steep(tuple(places), width, elsewhere, inner)
+        steep = Steep(tuple(places), width, self._elsewhere, inner)
         return KernelArrays(
-            self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays.reach
+            self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays
         )
 
     @property
@@ -158,17 +171,13 @@ class ReadoutSolver:
         parameters = np.stack(
             [np.broadcast_to(columns[name], alphas.shape) for name in kernel.parameters], axis=1
         ).astype(float)
-        # Rows that are followed begin at the first anchor.
-        begin = self._anchors[0] if self._kinks else ridge
-        first = self._start(alphas, begin)
-
-        def start_at(rows: NDArray[np.int64], value: float) -> NDArray[np.float64]:
-            return first[rows] if value == begin else self._start(alphas[rows], value)
-
+        # The first anchors are so easy that first values of the kernel lead to solutions there.
+        usual = np.full((len(alphas), len(kernel.code.unknowns)), np.nan)
         found = solve_with_continuation(
-            kernel, self.arrays, parameters, first, "ridge",
-            rtol=rtol, workers=workers, anchors=self._anchors, start_at=start_at,
-            sharper=self._sharper, gently=bool(self._kinks),
+            kernel, self.arrays, parameters, usual, "ridge",
+            rtol=rtol, workers=workers, anchors=self._anchors,
+            start_at=lambda rows, value: self._start(alphas[rows], value),
+            sharper=self._sharper, gently=True,
         )  # fmt: skip
         if not found.converged.all():
             raise refusal(kernel, parameters, found)
@@ -242,8 +251,8 @@ _SMALLEST_WIDTH = 1e-8
 # The same of an inner variable, where rules are uniform and nodes multiply.
 _SMALLEST_INNER = 0.03
 # In units of the prediction: the poles of a logistic function are at ±iπ, and a trapezoidal sum
-# whose steps are a third of their distance has eight digits.
-_LOSS_WIDTH = 2.5
+# whose steps are a quarter of their distance has ten digits.
+_LOSS_WIDTH = 1.8
 _FAR = 4.0
 # Coefficients of the cubic through values at 0, 1, 2 and 3, and steps of Newton's method for it.
 _CUBIC = np.linalg.inv(np.vander(np.arange(4.0)))
@@ -260,7 +269,22 @@ class Law(NamedTuple):
     step: Array
 
 
-def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
+class Field(NamedTuple):
+    """The field γκ + ρs + √Δ ξ whose sign is a label."""
+
+    alignment: float
+    across: float
+    noise: float
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation given κ."""
+        return math.hypot(self.across, math.sqrt(self.noise))
+
+
+def folds(
+    law: Law, kinks: Sequence[float], field: Field | None = None
+) -> tuple[list[float], float]:
     """Return where predictions cross zero or a kink, and the smallest width on which they do.
 
     Parameters
@@ -268,6 +292,9 @@ def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
     law : Law
     kinks : sequence of float
         Of the loss at the label 1; those at -1 are their mirror images.
+    field : Field, optional
+        Of integrands that hold averages over labels in closed form. Then it matters, too, where
+        the field of a prediction at a kink crosses zero, and predictions where the field is zero.
 
     Returns
     -------
@@ -276,22 +303,31 @@ def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
         Infinite if there is no crossing.
     """
     mean, step, deviation = law.mean, law.step, np.sqrt(law.variance)
-    levels = [mean]
-    for kink in kinks:
-        # The proximal point leaves and reaches a kink where the prediction is at it and, behind
-        # it, as far as a step of the slope of the loss.
-        levels += [mean - kink, mean - kink + step, mean + kink, mean + kink - step]
+    # The proximal point leaves and reaches a kink where the prediction is at it and, behind it, as
+    # far as a step of the slope of the loss.
+    ends = [end for kink in kinks for end in (kink, kink - step, -kink, step - kink)]
+    levels = [(mean - end, deviation) for end in (0.0, *ends)]
+    if field is not None:
+        # Where a student saturates the variance underflows, and no label depends on predictions.
+        variance = np.maximum(law.variance, np.finfo(float).tiny)
+        slope = field.across * law.covariance / variance
+        spread = np.sqrt(field.noise + field.across**2 * law.free_variance / variance)
+        levels += [(field.alignment * NODES + slope * (end - mean), spread) for end in ends]
+        share = field.across * law.covariance / field.scale**2
+        rest = law.free_variance + law.covariance**2 * field.noise / field.scale**2
+        at_zero = mean - share * field.alignment * NODES
+        levels += [(at_zero - end, np.sqrt(rest)) for end in ends]
     places, width = [], np.inf
-    for level in levels:
+    for level, spread in levels:
         slope = np.abs(np.gradient(level, NODES))
         # Zeros of both signs are no crossing.
         crosses = (np.signbit(level[1:]) != np.signbit(level[:-1])) & (level[1:] != level[:-1])
         for k in np.flatnonzero(crosses):
             place = _zero_between(level, int(k))
-            steepness, spread = (np.interp(place, NODES, table) for table in (slope, deviation))
+            steepness, wide = (np.interp(place, NODES, table) for table in (slope, spread))
             if steepness > 0:
                 places.append(float(place))
-                width = min(width, float(spread / steepness))
+                width = min(width, float(wide / steepness))
     return places, max(width, _SMALLEST_WIDTH)
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from ....digits import checked_digits
 from ....errors import ApproximationWarning, ConvergenceError, ParameterError
 from ....runtime.precision import local_context
 from ....symbolic.systems.equations import Equation
@@ -22,8 +21,6 @@ from ...expansions.expansion import (
     SMALL_RIDGE,
     SMALL_STEP,
     Expansion,
-    checked_name,
-    checked_order,
 )
 from ...teachers import refuse_directions
 from .. import physics as fe
@@ -187,43 +184,12 @@ class _Letters:
 def letters_expansion(
     model: VocabularyFeatures,
     name: str,
-    order: int = 2,
-    *,
-    alpha: float | None = None,
-    ridge: float | None = None,
-    digits: int = 30,
-    width: int | None = None,
+    order: int,
+    alpha: float | None,
+    ridge: float | None,
+    digits: int,
 ) -> Expansion:
-    """Return the solution as a series in a small quantity.
-
-    For up to three letters on a spike of rank one, given by :meth:`from_parameters`.
-
-    Parameters
-    ----------
-    name : str
-        "large_alpha", or "small_ridge" at α above or below β.
-    order, alpha, ridge, digits, width
-        As for :meth:`giantstep.SpikedRandomFeatures.expansion`.
-
-    Returns
-    -------
-    Expansion
-        Of the errors and of all entries of the order parameters, ``V1_12`` and such; without
-        formulas.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is missing, superfluous or outside its range, or letters have no such
-        expansion.
-    AssumptionError
-        If the limit does not exist or the coefficients diverge.
-    ConvergenceError
-        If two quadrature rules never agree.
-    """
-    name = checked_name(name)
-    order, digits = checked_order(order), checked_digits(digits)
-    model = model if width is None else model.at(width=width)
+    """Answer :meth:`.VocabularyFeatures.expansion` at a checked name, order and digits."""
     if name == SMALL_STEP:
         raise ParameterError(
             "'small_step': as the step vanishes all letters become the same rows, and the overlaps "
@@ -265,66 +231,18 @@ def _watched(
 def expansion(
     model: SpikedRandomFeatures,
     name: str,
-    order: int = 2,
-    *,
-    alpha: float | None = None,
-    ridge: float | None = None,
-    digits: int = 30,
-    width: int | None = None,
+    order: int,
+    alpha: float | None,
+    ridge: float | None,
+    digits: int,
 ) -> Expansion:
-    r"""Return the solution as a series in a small quantity.
+    """Answer :meth:`.SpikedRandomFeatures.expansion` at a checked name, order and digits.
 
-    Parameters
-    ----------
-    name : str
-        "large_alpha" (α → ∞ in powers of 1/α, at fixed λ), "small_ridge" (λ → 0 at fixed α, in
-        powers of λ, of √λ at the interpolation threshold α = β) or "small_step" (s → 0 in
-        powers of the step size, at fixed α and λ; the step size of the model plays no role).
-    order : int
-        Last exponent that is kept.
-    alpha, ridge : float
-        What is held fixed: `ridge` for "large_alpha", `alpha` for "small_ridge", both for
-        "small_step".
-    digits : int
-        Of the coefficients.
-    width : int, optional
-        Number of neurons p, for the finite-width correction; default: that of the model.
-
-    Returns
-    -------
-    Expansion
-        Of the errors, all order parameters and their conjugates. Its `formulas` and
-        `equations` have the coefficients and what determines them in symbols, derived when
-        they are asked for.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is missing, superfluous or outside its range.
-    AssumptionError
-        If the limit does not exist or the coefficients diverge, as those of the ridgeless limit
-        of a saturating student do; the message has the condition.
-    ConvergenceError
-        If two quadrature rules never agree.
-
-    Notes
-    -----
-    The saddle-point equations are scaled with the leading balance (V ∝ 1/α; V ∝ 1/λ for
-    α < β; V, q ∝ 1/√λ for α = β) and solved order by order: the leading system by Newton's
-    method, each further order linearly; coefficients are averages over κ of expanded
-    integrands.
-
-    Examples
-    --------
-    >>> from giantstep import SpikedRandomFeatures
-    >>> model = SpikedRandomFeatures("sin", "sin", step_size=1, alpha0=4)
-    >>> print(model.expansion("small_step", 0, alpha=2, ridge=0.1, digits=10).remainder_order)
-    2
+    The saddle-point equations are scaled with the leading balance (V ∝ 1/α; V ∝ 1/λ for α < β;
+    V, q ∝ 1/√λ for α = β) and solved order by order: the leading system by Newton's method, each
+    further order linearly; coefficients are averages over κ of expanded integrands.
     """
     refuse_directions(model.teacher, "expansions")
-    name = checked_name(name)
-    order, digits = checked_order(order), checked_digits(digits)
-    model = model if width is None else model.at_width(width)
     model._refuse_law("expansions")
     alpha_, ridge_ = checked_point(name, alpha, ridge)
 

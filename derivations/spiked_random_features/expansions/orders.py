@@ -31,9 +31,9 @@ from ....errors import ConvergenceError
 from ....runtime.generated import defined
 from ....runtime.precise_averages import InnerRule
 from ....runtime.precise_lines import outer_rule
-from ....runtime.precise_rules import folded
 from ....runtime.precision import local_context
 from ....runtime.quadrature import inner_extent
+from ....runtime.rules import folded
 from ....symbolic.exact.series import Series
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.lowering.tables import mpmath_table_source
@@ -485,7 +485,7 @@ class LineTables:
         step = _STEP * self._width / share / 2**level
         found = outer_rule(self.ctx, self._digits, self._reach, step, level, False, self._breaks)
         # Breaks come in pairs, so that the rule is symmetric.
-        nodes, weights = zip(*(folded(found) if self._even else found), strict=True)
+        nodes, weights = folded(found) if self._even else found
         columns = zip(*(self._tables(x) for x in nodes), strict=True)
         tables = {
             f: _column(list(values)) for f, values in zip(self._functions, columns, strict=True)

@@ -43,10 +43,10 @@ from ....symbolic.exact.series import Series
 from ....symbolic.expressions.activations import z as variable
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.hermite.coefficients import hermite_coefficients
+from ...first_gradient.spike_mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from ...teachers import refuse_directions
 from .. import physics as fe
 from ..derive import SymbolicModel, symbolic_model
-from ..mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from .orders import OrderByOrder
 from .scaling import scaled_system, small_step_balance
 

@@ -57,8 +57,8 @@ from ....symbolic.hermite.coefficients import hermite_coefficients
 from ....symbolic.systems.equations import Equation
 from ....symbolic.systems.random_matrix import Resolvent
 from ...expansions.expansion import LARGE_ALPHA, SymbolicSeries
+from ...first_gradient.spike_mapping import SpikeMapping, alpha0, step_size
 from .. import physics as fe
-from ..mapping import SpikeMapping, alpha0, step_size
 from .scaling import Balance, ScaledSystem, scaled_system, small, small_step_balance
 from .small_step import step_models, vanishing_mean
 

@@ -17,10 +17,11 @@ from ...figures import (
     GREEN,
     GREY,
     VERMILLION,
+    draw_grid,
+    draw_level,
     new_figure,
     plain_log_ticks,
     save_figure,
-    styled,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Simulated:
         if not self.seeds:
             return None
         found: xr.Dataset = model.simulate(
-            self.dimension, list(alpha), ridge, seeds=self.seeds, seed=self.seed,
+            self.dimension, alpha=list(alpha), ridge=ridge, seeds=self.seeds, seed=self.seed,
             workers=self.workers, progress=self.progress,
         )  # fmt: skip
         return found
@@ -95,14 +96,6 @@ class PaperFigure:
             self.data, picture.with_suffix(".nc")
         )
 
-    def _repr_png_(self) -> bytes:
-        import io
-
-        buffer = io.BytesIO()
-        with styled():
-            self.figure.savefig(buffer, format="png", dpi=110)
-        return buffer.getvalue()
-
 
 def save_dataset(data: xr.Dataset, path: Path) -> Path:
     """Write a dataset; a reader sees all of it or none."""
@@ -116,17 +109,13 @@ def panels(count: int, *, size: tuple[float, float] | None = None) -> tuple[Any,
     figure = new_figure(size or ((6.0, 4.0) if count == 1 else (4.9 * count, 3.9)))
     axes = figure.subplots(1, count, squeeze=False)[0]
     for one in axes:
-        one.grid(True, which="major", color="#e4e4e4", linewidth=0.6, zorder=0)
-        one.set_axisbelow(True)
+        draw_grid(one)
     return figure, axes
 
 
 def draw_linear_bound(axes: Any, error: float) -> None:
     """Draw the error of the best linear predictor: kernels, plain random features."""
-    axes.axhline(
-        error, color=GREY, linestyle=(0, (5, 3)), linewidth=1.3, zorder=2,
-        label="linear bound (kernels)",
-    )  # fmt: skip
+    draw_level(axes, error, "linear bound (kernels)")
 
 
 def draw_points(axes: Any, x: Any, mean: Any, error: Any, colour: str, label: str = "") -> None:

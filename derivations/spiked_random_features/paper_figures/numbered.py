@@ -216,7 +216,7 @@ def realisable_functions(simulated: Simulated, cache_folder: Any = None) -> Pape
         left.set_ylabel(r"$m\,\mu_0(\kappa)$ at the best $m$")
         left.set_title("student tanh, teacher sin", loc="left")
         legend(left)
-        curve = found.curve
+        curve = found.curve.to_dataset()
         steps = curve["spike_strength"].to_numpy() / step
         for name, label, colour in (
             ("upper", "$U$", COLOURS[1]),

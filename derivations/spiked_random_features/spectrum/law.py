@@ -76,37 +76,32 @@ _NO_NOISE = 1e-13
 _NO_ATOM = 1e-14
 
 
-@dataclass(frozen=True)
-class SpectrumDerivation:
-    """What was derived for one student.
+@derived("spiked_random_features/spectrum", dict)
+def spectrum_sources(
+    student: str, *, unspiked: bool, correlated_norms: bool
+) -> dict[str, str | bool]:
+    """Derive everything that numbers need for one student, as text.
 
-    Attributes
-    ----------
-    student : str
-    source : str
-        Defines ``fixed_point``, ``outliers`` and ``expected``, and the same of the population
-        covariance under names that begin with ``population_``; see
-        :func:`derive_spectrum`.
-    table_source : str
-        Generated module of the tables of the student.
-    parameters, table_parameters : tuple of str
-        Names in the order of the generated functions.
-    even : bool
-        Half of the quadrature line suffices.
+    ``"arrays"`` defines ``fixed_point``, ``outliers``, ``expected`` and ``denominator``, and the
+    same of the population covariance under names that begin with ``population_``; ``"tables"`` the
+    tables of the student. ``"even"``: half of the quadrature line suffices.
     """
-
-    student: str
-    source: str
-    table_source: str
-    parameters: tuple[str, ...]
-    table_parameters: tuple[str, ...]
-    even: bool
-
-
-@derived("spiked_random_features/spectrum", SpectrumDerivation)
-def spectrum_derivation(student: str, **flags: bool) -> SpectrumDerivation:
-    """Derive the equations of a student; see :func:`derive_spectrum`."""
-    return derive_spectrum(activation(student, argument="student"), **flags)
+    flags = {"unspiked": unspiked, "correlated_norms": correlated_norms}
+    sigma = activation(student, argument="student")
+    sample = spectrum_equations(sigma, **flags)
+    population = spectrum_equations(sigma, **flags, population=True)
+    tables = tuple(sample.definitions)
+    texts = [_functions(sample, "", tables), _functions(population, "population_", tables)]
+    return {
+        "arrays": "import numpy as np\n\n\n" + "\n\n".join(texts),
+        "tables": table_source(
+            sample.definitions,
+            node=symbols.kappa,
+            identifiers=IDENTIFIERS,
+            parameters=TABLE_PARAMETERS,
+        ),
+        "even": sample.even,
+    }
 
 
 @dataclass(frozen=True)
@@ -118,7 +113,8 @@ class SpectrumFunctions:
     module, table_module : module
     values : mapping from str to float
         Of the parameters of the equations and the tables.
-    derivation : SpectrumDerivation
+    even : bool
+        All integrands are even in κ.
     population : bool
         Of the population covariance.
     """
@@ -126,17 +122,17 @@ class SpectrumFunctions:
     module: ModuleType
     table_module: ModuleType
     values: Mapping[str, float]
-    derivation: SpectrumDerivation
+    even: bool
     population: bool = False
 
     @classmethod
     def load(
-        cls, found: SpectrumDerivation, cache: FileCache, values: Mapping[str, float], **given: Any
+        cls, found: Mapping[str, Any], cache: FileCache, values: Mapping[str, float], **given: Any
     ) -> SpectrumFunctions:
-        """Load the generated sources."""
-        module = cache.load_module("spectrum", found.source)
-        tables = cache.load_module("spectrum_tables", found.table_source)
-        return cls(module, tables, values, found, **given)
+        """Load what :func:`spectrum_sources` generated."""
+        module = cache.load_module("spectrum", found["arrays"])
+        tables = cache.load_module("spectrum_tables", found["tables"])
+        return cls(module, tables, values, found["even"], **given)
 
     @cached_property
     def width(self) -> float:
@@ -146,16 +142,16 @@ class SpectrumFunctions:
 
     @property
     def _table_values(self) -> list[np.float64]:
-        return [np.float64(self.values[name]) for name in self.derivation.table_parameters]
+        return [
+            np.float64(self.values[name]) for name in map(IDENTIFIERS.__getitem__, TABLE_PARAMETERS)
+        ]
 
     def tabulate(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Return the tables at real nodes."""
         return converged_tables(self.table_module, self._table_values, x)
 
     def _nodes(self, level: int) -> Nodes:
-        x, weight, _ = quadrature.outer_rules(
-            _STEP_PER_WIDTH * self.width / 2**level, self.derivation.even
-        )[0]
+        x, weight, _ = quadrature.outer_rules(_STEP_PER_WIDTH * self.width / 2**level, self.even)[0]
         return Nodes(weight, x, dict(self.tabulate(x)))
 
     @cached_property
@@ -166,7 +162,8 @@ class SpectrumFunctions:
     def call(self, name: str, z: Any, v: Any, nodes: Nodes, **changed: float) -> Any:
         """Call a generated function."""
         function = getattr(self.module, ("population_" if self.population else "") + name)
-        parameters = {k: {**self.values, **changed}[k] for k in self.derivation.parameters}
+        values = {**self.values, **changed}
+        parameters = {name: values[name] for name in map(IDENTIFIERS.__getitem__, PARAMETERS)}
         given = {"weight": nodes.weight, "kappa": nodes.node, **nodes.tables}
         return function(z, v[0], v[1], **parameters, **given)
 
@@ -259,7 +256,7 @@ class FeatureLaw:
         """Return the law of a model's features; see ``SpikedRandomFeatures.spectrum``."""
         spike, beta = model.spike, model.beta
         model._refuse_other_rows("the spectrum")
-        found = spectrum_derivation(
+        found = spectrum_sources(
             model._cache,
             model.derivation.student,
             unspiked=spike.spike_strength == 0,
@@ -571,33 +568,6 @@ def spectrum_equations(
         outlier_matrix=sp.Matrix(rows).applyfunc(_termwise),
         definitions={f: v for f, v in energy.definitions.items() if f in _TABLES},
         even=student.parity in (Parity.ODD, Parity.EVEN),
-    )
-
-
-def derive_spectrum(
-    student: Activation, *, unspiked: bool, correlated_norms: bool
-) -> SpectrumDerivation:
-    """Derive everything that numbers need, as text; see :class:`SpectrumDerivation`."""
-    flags = {"unspiked": unspiked, "correlated_norms": correlated_norms}
-    sample = spectrum_equations(student, **flags)
-    population = spectrum_equations(student, **flags, population=True)
-    tables = tuple(sample.definitions)
-    texts = [
-        _functions(sample, "", tables),
-        _functions(population, "population_", tables),
-    ]
-    return SpectrumDerivation(
-        student=student.name,
-        source="import numpy as np\n\n\n" + "\n\n".join(texts),
-        table_source=table_source(
-            sample.definitions,
-            node=symbols.kappa,
-            identifiers=IDENTIFIERS,
-            parameters=TABLE_PARAMETERS,
-        ),
-        parameters=tuple(IDENTIFIERS[p] for p in PARAMETERS),
-        table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
-        even=sample.even,
     )
 
 

@@ -269,7 +269,7 @@ def simulated_letters() -> Finding:
 def _simulated(
     model: VocabularyFeatures, *, dimension: int, seeds: int, alpha: float, ridge: float
 ) -> Finding:
-    simulation = model.simulate(dimension, [alpha], ridge, seeds=seeds, progress=False)
+    simulation = model.simulate(dimension, alpha=[alpha], ridge=ridge, seeds=seeds, progress=False)
     theory = model.solve(alpha=alpha, ridge=ridge, width=round(model.beta * dimension))
     deviations, details = [], {}
     for name in ("test_error", "training_error"):

@@ -5,32 +5,27 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ....deprecations import by_name, renamed
-from ....digits import checked_digits
+from ....deprecations import by_name
 from ....errors import ParameterError
-from ....numeric.arguments import checked_switch, positive_array, positive_number, real_array
+from ....numeric.arguments import real_array
 from ....numeric.cache import FileCache
 from ....numeric.networks.layer import FeatureClass
 from ....numeric.saddle_point_solver import BatchSolution
-from ...certificates.certificate import certificate_wanted
 from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import SavedModel
 from ...kernels.arguments import known_names
 from ...late import given_by
-from ...penalties import PaperRidge, readout_penalty
 from ...sensitivities import Directions
 from ...teachers import names_coordinates
 from ..arguments import PUBLISHED, READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
 from ..bulk_law import IID, checked_kind
 from ..differentiation import DifferencedOptimum
-from ..simulated import network_of, simulate_model
 from ..solution import Solution
 from .arguments import (
     LetterLaw,
@@ -60,8 +55,6 @@ from .solving import LetterQuadrature, solve_at
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ....numeric.networks.network import Network
-    from ...expansions.expansion import Expansion
     from ...kernels.kernel import Kernel
     from ..convex.readout import ConvexReadout
     from ..model import SpikedRandomFeatures
@@ -73,7 +66,7 @@ MODEL = "vocabulary_features"
 
 
 @dataclass(frozen=True)
-class VocabularyFeatures(SavedModel, DifferencedOptimum):
+class VocabularyFeatures(SavedModel, DifferencedOptimum[Solution]):
     r"""A two-layer network after a giant step with a readout of several letters, and its limit.
 
     Rows of letter ã move by ã times the step: :math:`r(\tilde a) = s\tilde ah_1\nu`,
@@ -401,58 +394,16 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum):
 
     # ------------------------------------------------------------------ solving
 
-    @by_name("alpha", "ridge")
-    def solve(
-        self,
-        *,
-        alpha: float,
-        ridge: float | PaperRidge,
-        digits: int | None = None,
-        certify: bool = False,
-        progress: bool = True,
-        width: int | None = None,
+    @property
+    def _aspect(self) -> float:
+        return self.beta
+
+    def _solved(
+        self, alpha: float, ridge: Any, digits: int | None, certify: bool, progress: bool
     ) -> Solution:
-        """Return the saddle point at one sample complexity and ridge penalty.
-
-        Parameters
-        ----------
-        alpha : float
-            Sample complexity n/d of the readout.
-        ridge : float
-            Ridge penalty λ > 0, or :func:`giantstep.paper_ridge`.
-        digits : int, optional
-            Refine to so many digits with mpmath: for up to three letters on a spike of rank one,
-            given by :meth:`from_parameters`. Floats are then read as the decimal numbers that
-            they print as.
-        certify : bool
-            Prove `digits` digits (default: 15) of the errors, the overlaps and V, of letters for
-            which digits can be asked; needs python-flint.
-        progress : bool
-            Show a progress bar if the digits take longer than a second.
-        width : int, optional
-            Number of neurons p; by default that of the model. With a width the solution is that of
-            width p to first order, and holds the strict limit beside it.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is outside its range, or a continuous law of letters comes without width.
-        ConvergenceError
-            If Newton's method fails, or rounding leaves no digits: letters that hardly differ, in
-            the strict limit.
-        CertificationError
-            If a certificate is wanted and the proof does not succeed.
-        MissingDependencyError
-            If a certificate is wanted and python-flint is not installed.
-        """
-        certify = certificate_wanted(certify)
-        alpha = positive_number("alpha", alpha)
-        ridge = readout_penalty(ridge, alpha, self.beta, exact=certify or digits is not None)
-        model = self if width is None else self.at(width=width)
-        if digits is None and not certify and model.parameters.published:
-            return solve_at(model, alpha, ridge, model.width)
-        digits = None if digits is None else checked_digits(digits)
-        return kernel_solution(model, alpha, ridge, digits, certify=certify, progress=progress)
+        if digits is None and not certify and self.parameters.published:
+            return solve_at(self, alpha, ridge, self.width)
+        return kernel_solution(self, alpha, ridge, digits, certify=certify, progress=progress)
 
     def kernel(self) -> Kernel:
         """Return the saddle-point equations as a kernel: any digits, sweeps, all languages.
@@ -480,16 +431,6 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum):
 
     def _named(self, kernel: Kernel) -> Mapping[str, str]:
         return names_on_curves(self)
-
-    @renamed("curve(alpha=..., ridge=...)")
-    def learning_curve(
-        self, alpha: object, ridge: float, *, width: int | None = None
-    ) -> xr.Dataset:
-        """Return :meth:`curve` over sample complexities as a dataset, as the last release did."""
-        alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
-        model = self if width is None else self.at(width=width)
-        found = model.curve(alpha=alphas, ridge=ridge).to_dataset()
-        return found.drop_vars(["ridge", "converged"]).assign_attrs(ridge=ridge)
 
     # ------------------------------------------------------------------ over parameters
 
@@ -537,76 +478,11 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum):
 
     # ------------------------------------------------------------------ networks
 
-    def network(
-        self,
-        dimension: int = 400,
-        labels: str | Callable[..., Any] = "regression",
-        *,
-        equivalent: bool = False,
-    ) -> Network:
-        """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
-
-        Parameters
-        ----------
-        dimension, labels
-            As for :meth:`.model.SpikedRandomFeatures.network`.
-        equivalent : bool
-            The spiked random features instead of the network whose step makes them.
-
-        Raises
-        ------
-        ParameterError
-            If the dimension is too small, or a network after its step cannot have such rows.
-        AssumptionError
-            If the student jumps and a step is to be taken.
-        """
-        return network_of(self, dimension, labels, equivalent=equivalent)
-
-    def simulate(
-        self,
-        dimension: int = 400,
-        alpha: object = (0.5, 1.0, 2.0),
-        ridge: float = 0.1,
-        *,
-        equivalent: bool = False,
-        seeds: int = 10,
-        seed: int = 0,
-        workers: int | None = None,
-        progress: bool = True,
-        store: str | os.PathLike[str] | None = None,
-        executor: Executor | None = None,
-    ) -> xr.Dataset:
-        """Draw networks of finite size and measure their errors.
-
-        Parameters
-        ----------
-        dimension : int
-            Input dimension d.
-        alpha, ridge, seeds, seed, workers, progress, store, executor
-            As for :meth:`giantstep.SpikedRandomFeatures.simulate`.
-        equivalent : bool
-            Draw the spiked random features instead of taking the step; a model that is given by
-            its parameters always does.
-
-        Raises
-        ------
-        ParameterError
-            If sizes are too small, or a network with biases or a law of letters is to be trained.
-        """
-        return simulate_model(
-            self, dimension, alpha, ridge, equivalent=checked_switch("equivalent", equivalent),
-            seeds=seeds, seed=seed, workers=workers, progress=progress, store=store,
-            executor=executor,
-        )  # fmt: skip
-
     with_loss = cast(
         "Callable[..., ConvexReadout]",
         given_by(f"{_HERE}.convex.readout", "with_loss"),
     )
-    expansion = cast(
-        "Callable[..., Expansion]",
-        given_by(f"{_HERE}.expansions.expand", "letters_expansion"),
-    )
+    _expanded = given_by(f"{_HERE}.expansions.expand", "letters_expansion")
 
     # ------------------------------------------------------------------ biases
 

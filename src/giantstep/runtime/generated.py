@@ -75,6 +75,8 @@ class PreciseKernel:
         Defines ``tables(node, …, rule)`` at one node; empty if the program has no fixed nodes.
     solver_source : str
         Defines ``solve(…, out, info)``.
+    driver_source : str
+        Defines ``solve_row``, which solves on finer rules until errors are small.
     parameters, table_parameters, outputs : tuple of str
         As in :class:`~giantstep.numeric.kernel_code.KernelCode`.
     results : tuple of str
@@ -96,6 +98,7 @@ class PreciseKernel:
 
     table_source: str
     solver_source: str
+    driver_source: str
     parameters: tuple[str, ...]
     table_parameters: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -115,6 +118,11 @@ class PreciseKernel:
     def solver(self, ctx: Any) -> Any:
         """Return ``solve`` on the numbers of an mpmath context."""
         return defined(self.solver_source, ctx=ctx).solve
+
+    def driver(self, ctx: Any, make_level: Any, solve_level: Any) -> Any:
+        """Return ``solve_row`` on the levels that two functions make and solve."""
+        given = {"make_level": make_level, "solve_level": solve_level}
+        return defined(self.driver_source, ctx=ctx, **given).solve_row
 
     def table_functions(self, ctx: Any) -> dict[str, Any]:
         """Return the functions of `table_source` on the numbers of an mpmath context."""

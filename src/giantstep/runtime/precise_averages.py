@@ -19,8 +19,7 @@ from typing import Any
 import mpmath
 
 from ..errors import ConvergenceError
-from .precise_rules import Rule, equidistant, legendre
-from .quadrature import refined_step, trapezoidal_step
+from .rules import Rule, equidistant, legendre, refined_step, trapezoidal_step
 
 # Sums of thousands of rounded products.
 _SPARE_BITS = 24
@@ -188,7 +187,7 @@ class KinkedPanels:
         In u, at least one.
     length : number
         Of a panel, in z.
-    rule : list of (node, weight)
+    rule : Rule
         On [-1, 1], symmetric.
     reach : number of `ctx`
         Largest \\|z\\|.
@@ -202,13 +201,12 @@ class KinkedPanels:
     ) -> None:  # fmt: skip
         self._ctx, self._functions, self._spread = ctx, functions, spread
         self._kinks = sorted(ctx.mpf(k) / spread for k in kinks)
-        # In order, so that the mirror image of a list of nodes is the list backwards.
-        self._length, self._rule, self._reach = ctx.mpf(length), sorted(rule), reach
+        self._length, self._rule, self._reach = ctx.mpf(length), rule, reach
         self._highest = highest
         # exp(-x d) loses what it falls by from the middle of a panel to an end.
         tilt = self._length / 2 * (reach + self._length) / ctx.ln2
         self._bits = ctx.prec + _SPARE_BITS + int(ctx.ceil(tilt))
-        self._nodes = [self._length / 2 * t for t, _ in self._rule]
+        self._nodes = [self._length / 2 * t for t in rule.nodes]
         self._panels: dict[int, SimpleNamespace] = {}
         with ctx.workprec(self._bits):
             self._ratios = [_fixed(ctx.exp(-x * self._length), self._bits) for x in self._nodes]
@@ -273,7 +271,7 @@ class KinkedPanels:
         inside = [x for x in (k - origin - centre for k in self._kinks) if -half < x < half]
         nodes, rows = [], []
         for left, right in pairwise([-half, *inside, half]):
-            for t, weight in self._rule:
+            for t, weight in self._rule.pairs():
                 x = (left + right) / 2 + (right - left) / 2 * t
                 shape = (right - left) / 2 * weight * ctx.exp(-(x**2) / 2)
                 nodes.append(x)
@@ -340,7 +338,7 @@ class InnerRule:
             slot: trapezoidal_step(*extent, exponent=exponent) for slot, extent in inner.items()
         }
         self._waves = {slot: frequency for slot, (_, _, frequency) in inner.items()}
-        self._rules: dict[tuple[str, int], list[tuple[Any, Any]]] = {}
+        self._rules: dict[tuple[str, int], Rule] = {}
         self._level = dict.fromkeys(inner, 0)
         self._lattices: dict[tuple[str, int], Lattice] = {}
         # None where no order was enough.
@@ -519,7 +517,7 @@ class InnerRule:
         weights, rows = [], []
         for left, right in pairwise(pieces):
             half, middle = (right - left) / 2, (left + right) / 2
-            for t, weight in self._legendre_rule(order):
+            for t, weight in self._legendre_rule(order).pairs():
                 x = middle + half * t
                 weights.append(half * weight * ctx.exp(-(x**2) / 2))
                 rows.append(function(x))
@@ -553,11 +551,10 @@ class InnerRule:
         if rule is None:
             h = self._step(slot, level)
             n = int(ctx.ceil(self._reach / h))
-            rule = equidistant(ctx, h, n)
+            rule = equidistant(ctx, h, n, level)
             self._rules[slot, level] = rule
-        columns = zip(*(function(x) for x, _ in rule), strict=True)
-        weights = [w for _, w in rule]
-        return [ctx.fdot(weights, column) for column in columns]
+        columns = zip(*(function(x) for x in rule.nodes), strict=True)
+        return [ctx.fdot(rule.weights, column) for column in columns]
 
 
 def _normal_moment(ctx: Any, power: int) -> Any:

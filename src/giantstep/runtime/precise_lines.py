@@ -15,7 +15,15 @@ from typing import Any
 from ..errors import ConvergenceError
 from .generated import PreciseKernel
 from .precise_averages import GUARD_DIGITS, InnerRule, usual_reach
-from .precise_rules import Rule, composite, equidistant, folded, legendre, legendre_order
+from .rules import (
+    GRID_PANEL,
+    Rule,
+    composite,
+    equidistant,
+    folded,
+    legendre,
+    legendre_order,
+)
 
 # Of the density at the end of the grid, beyond the digits asked for.
 _GRID_SPARE_DIGITS = 8
@@ -25,7 +33,6 @@ _GRID_FLOAT_DIGITS = 16
 # Of the digits, the share that the first rule should reach; the next one has sqrt(2) times as many.
 _GRID_FIRST_SHARE = 0.7
 _GRID_LONGER_REACH = 1.05
-_GRID_PANEL_LENGTH = 3.0
 # Digits for each node of a panel at the first level: fewer nodes than on a line.
 _GRID_ORDER_SHARE = 5
 # A node takes about a millisecond in each iteration.
@@ -89,11 +96,9 @@ class PreciseGrid:
         reach *= ctx.mpf(_GRID_LONGER_REACH) ** level
         self._require_room(float(reach), level)
         points: list[tuple[Point, Any]] = []
-        for x, w in self._line(self._breaks, self._widths[0], reach, level):
-            if not self._even:
-                points.append(((x,), w))
-            elif x >= 0:
-                points.append(((x,), 2 * w if x > 0 else w))
+        line = self._line(self._breaks, self._widths[0], reach, level)
+        for x, w in (folded(line) if self._even else line).pairs():
+            points.append(((x,), w))
         for find, width in zip(self._find_breaks, self._widths[1:], strict=True):
             extended = []
             for point, weight in points:
@@ -101,9 +106,8 @@ class PreciseGrid:
                 counted = point[1:] if self._nested else point
                 left = ctx.sqrt(max(reach**2 - sum(x * x for x in counted), 0))
                 breaks = find(*point, *self._values)
-                extended += [
-                    ((*point, x), weight * w) for x, w in self._line(breaks, width, left, level)
-                ]
+                line = self._line(breaks, width, left, level)
+                extended += [((*point, x), weight * w) for x, w in line.pairs()]
             points = extended
         known = {x: self._tables(x) for x in dict.fromkeys(p[0] for p, _ in points)}
         rows = [
@@ -116,9 +120,9 @@ class PreciseGrid:
         breaks = list(breaks)
         if breaks:
             order = legendre_order(ctx, self._digits, _GRID_ORDER_SHARE) + level
-            return composite(ctx, breaks, reach, _GRID_PANEL_LENGTH, order)
+            return composite(ctx, breaks, reach, GRID_PANEL, order, level)
         h = ctx.mpf(_GRID_STEP * width / math.sqrt(2.0) ** level)
-        return equidistant(ctx, h, int(ctx.floor(reach / h)))
+        return equidistant(ctx, h, int(ctx.floor(reach / h)), level)
 
     def _require_room(self, reach: float, level: int) -> None:
         n = len(self._widths)
@@ -204,7 +208,7 @@ class Lines:
             self._ctx, self._digits, self._reach * longer, self._step / 2**level, level,
             self._kernel.even, self._breaks,
         )  # fmt: skip
-        nodes, weights = zip(*rule, strict=True)
+        nodes, weights = rule
         for k, x in enumerate(nodes):
             if x not in self._known:
                 self._known[x] = self._tables(x)
@@ -225,8 +229,8 @@ def panel_rule(ctx: Any, digits: int, reach: Any, level: int) -> list[Sequence[A
     """Return weights and nodes of a composite rule on [0, 1], good for a whole line."""
     rule = legendre(ctx, legendre_order(ctx, digits) + level)
     panels = int(ctx.ceil(2 * reach / _PANEL_LENGTH))
-    nodes = [(k + (1 + x) / 2) / panels for k in range(panels) for x, _ in rule]
-    weights = [w / (2 * panels) for _ in range(panels) for _, w in rule]
+    nodes = [(k + (1 + x) / 2) / panels for k in range(panels) for x in rule.nodes]
+    weights = [w / (2 * panels) for _ in range(panels) for w in rule.weights]
     return [weights, nodes]
 
 
@@ -272,9 +276,9 @@ def outer_rule(
     """Return the rule from -reach to reach, from 0 if all integrands are even."""
     if breaks:
         order = legendre_order(ctx, digits) + level
-        return composite(ctx, breaks, reach, _PANEL_LENGTH, order)
+        return composite(ctx, breaks, reach, _PANEL_LENGTH, order, level)
     # A float has 53 bits, so multiples of it are exact here: nodes of one level are nodes of the
     # next, bit for bit, and their tables are not computed again.
     h = ctx.mpf(step)
-    rule = equidistant(ctx, h, int(ctx.ceil(reach / h)))
+    rule = equidistant(ctx, h, int(ctx.ceil(reach / h)), level)
     return folded(rule) if even else rule

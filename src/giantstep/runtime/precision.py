@@ -1,10 +1,10 @@
 """Solve a generated kernel to any number of digits, in mpmath.
 
-The same program as the float kernel, printed for mpmath. Outer nodes come from the trapezoidal
-rule, whose step is halved until two solutions agree; inner expectations without closed form are
-integrated with the step that the pole distance asks for, halved until it agrees with half of it
-at a few values of the outer variable. Lines that are cut at moving points carry composite
-Gauss–Legendre rules whose order is doubled.
+The same program and the same driver as those of the float kernel, printed for mpmath. Outer nodes
+come from the trapezoidal rule, whose step is halved until two solutions agree; inner expectations
+without closed form are integrated with the step that the pole distance asks for, halved until it
+agrees with half of it at a few values of the outer variable. Lines that are cut at moving points
+carry composite Gauss–Legendre rules whose order is doubled.
 
 Four errors add up: of the outer rule (from the difference of two) and the tables, of the ends of
 the line (from the size of the tables there), of Newton's method (from the last residual), and of
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mpmath
 
@@ -220,61 +220,88 @@ def solve_precisely(
                 state=list(begin),
             ) from None
 
-    previous: list[Any] | None = None
-    coarser: tuple[Sequence[Sequence[Any]], dict[str, Any]] = [], {}
-    levels = MOST_HALVINGS + (0 if breaks or kernel.panels or kernel.inner_nodes else _COARSE_RULES)
-    for level in range(levels):
+    count = MOST_HALVINGS + (0 if breaks or kernel.panels or kernel.inner_nodes else _COARSE_RULES)
+    composite, grid = bool(breaks) or kernel.panels, bool(kernel.inner_nodes)
+    solved: list[_Level] = []
+
+    def make_level(rules: None, level: int, p: Sequence[Any]) -> int:
+        return 0 if level < count else 1
+
+    def solve_level(
+        rules: None, level: int, p: Sequence[Any], values: list[Any], errors: list[Any],
+        state: list[Any],
+    ) -> None:  # fmt: skip
         arrays: list[Sequence[Any]] = []
         reach = usual_reach(ctx, digits) * ctx.mpf(LONGER_REACH) ** level
         if lines is not None:
             arrays += lines.arrays(level)
         if kernel.panels:
             arrays += panel_rule(ctx, digits, reach, level)
-        nodes = max(map(len, arrays), default=1)
         out: list[Any] = [ctx.zero] * len(kernel.outputs)
         info = [0, ctx.zero, ctx.zero]
         ends = {"reach": reach} if kernel.panels else {}
-        solve(arrays, begin, out, info, **ends)
+        start = begin
+        if solved:
+            start = [solved[-1].out[kernel.outputs.index(name)] for name in kernel.unknowns]
+        solve(arrays, start, out, info, **ends)
         if info[0] < 0:
             raise ConvergenceError("Newton's method failed at high precision", state=out)
         # What cancels exactly, by a symmetry, is only as small as rounding makes it.
         zero = 10**6 * ctx.eps * max(abs(out[k]) for k in wanted)
-        found = {kernel.outputs[k]: out[k] for k in wanted}
-        if not arrays:
-            previous = out
-        if previous is not None:
-            quadrature = [
-                _quadrature_error(
-                    ctx, out[k], previous[k], zero,
-                    bool(breaks) or kernel.panels, bool(kernel.inner_nodes),
-                )
-                for k in wanted
-            ]  # fmt: skip
-            if all(
-                error <= tolerance * max(abs(out[k]), zero)
-                for error, k in zip(quadrature, wanted, strict=True)
-            ):
-                cut = ctx.npdf(reach) if lines is None else lines.truncation
-                inner_error = max(accuracy, ctx.zero if lines is None else lines.inner_error)
-                # A response needs few digits: the rule before is good enough.
-                response = _response(ctx, kernel, solve, *coarser, previous, inner_error)
-                errors = _errors(
-                    ctx, kernel, out, info, response, zero, cut if arrays else ctx.zero
-                )
-                inner_errors = _moved(ctx, kernel, out, info, response, inner_error)
-                errors["quadrature"] = {
-                    name: error + inner_errors[name]
-                    for name, error in zip(found, quadrature, strict=True)
-                }
-                return found, errors, nodes
-        previous, coarser = out, (arrays, ends)
-        begin = [out[kernel.outputs.index(name)] for name in kernel.unknowns]
-    raise ConvergenceError(
-        f"{levels} quadrature rules, each with half the step of the one before, did not "
-        f"agree to {digits} digits; "
-        "ask for fewer digits or a larger ridge penalty",
-        state=previous,
+        before = solved[-1].out if solved else out
+        differences = [
+            _quadrature_error(ctx, out[k], before[k], zero, composite, grid) for k in wanted
+        ]
+        worst = max(
+            error / max(abs(out[k]), zero) if error else ctx.zero
+            for error, k in zip(differences, wanted, strict=True)
+        )
+        solved.append(_Level(arrays, ends, out, info, differences, zero))
+        # The last number of a state is what tells the level.
+        values[0], errors[0] = ctx.one, worst if solved[1:] or not arrays else ctx.inf
+        state[:] = [ctx.one, ctx.zero, ctx.zero, ctx.zero, level]
+
+    error, state = [ctx.inf], [ctx.zero] * 5
+    solve_row = kernel.driver(ctx, make_level, solve_level)
+    solve_row(None, [], tolerance, [ctx.one], error, state)
+    if not error[0] <= tolerance:
+        raise ConvergenceError(
+            f"{len(solved)} quadrature rules, each with half the step of the one before, did not "
+            f"agree to {digits} digits; "
+            "ask for fewer digits or a larger ridge penalty",
+            state=solved[-1].out,
+        )
+    last = solved[int(state[4])]
+    coarser = solved[max(int(state[4]) - 1, 0)]
+    cut = ctx.npdf(last.ends.get("reach", usual_reach(ctx, digits)))
+    if lines is not None:
+        cut = lines.truncation
+    inner_error = max(accuracy, ctx.zero if lines is None else lines.inner_error)
+    # A response needs few digits: the rule before is good enough.
+    response = _response(
+        ctx, kernel, solve, coarser.arrays, coarser.ends, coarser.out, inner_error
+    )  # fmt: skip
+    budget = _errors(
+        ctx, kernel, last.out, last.info, response, last.zero, cut if last.arrays else ctx.zero
     )
+    inner_errors = _moved(ctx, kernel, last.out, last.info, response, inner_error)
+    budget["quadrature"] = {
+        name: difference + inner_errors[name]
+        for name, difference in zip(kernel.results, last.differences, strict=True)
+    }
+    found = {name: last.out[k] for name, k in zip(kernel.results, wanted, strict=True)}
+    return found, budget, max(map(len, last.arrays), default=1)
+
+
+class _Level(NamedTuple):
+    """A solution on the rule of a level."""
+
+    arrays: Sequence[Sequence[Any]]
+    ends: Mapping[str, Any]
+    out: Sequence[Any]
+    info: Sequence[Any]
+    differences: Sequence[Any]
+    zero: Any
 
 
 def _response(

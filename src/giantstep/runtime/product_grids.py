@@ -18,7 +18,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
-from .quadrature import PANEL_ORDER, legendre_panels, normal_density
+from .quadrature import (
+    PANEL_ORDER,
+    equidistant_rule,
+    halved,
+    legendre_panels,
+    normal_density,
+    sufficient_reach,
+)
+from .rules import (
+    GRID_INNER_STEP,
+    GRID_PANEL,
+    GRID_REACH,
+    GRID_REFINEMENT,
+    GRID_STEP,
+    LONGER_GRID_REACH,
+    NEGLIGIBLE_ON_GRID,
+    Rule,
+    grid_coarseness,
+    grid_end,
+)
 
 
 @dataclass(frozen=True)
@@ -41,22 +60,8 @@ class Steep:
     inner: float = math.inf
 
 
-# Trapezoidal steps per unit width, of the node and of inner nodes, at the first level. Coarser than
-# for one variable alone, because nodes multiply; each level doubles the nodes of two variables.
-STEP = 0.17
-INNER_STEP = 0.4
-# Of a panel between break points, per unit width.
-PANEL_LENGTH = 3.0
 # Of distances from a steep place, from panel to panel.
 STEEP_GROWTH = 4.0
-REFINEMENT = math.sqrt(2.0)
-# Radius of the grid: the density of the square of the distance there is 1e-14 of its largest value.
-GRID_REACH = 8.8
-# Each coarser rule goes less far, so that what lies at the ends is part of the difference of two
-# rules, and each level goes farther, as far as the density is a number.
-NESTED_REACH = 0.9
-LONGER_REACH = math.sqrt(1.2)
-FARTHEST_REACH = 37.0
 # A rule is refined up to so many nodes; more are only taken where the first level asks for them.
 MOST_GRID_NODES = 2**18
 
@@ -78,7 +83,7 @@ def cut_rule(breaks, length, reach):
         Weights include the normal density.
     """
     x, w, _ = cut_rules(np.array([breaks], dtype=float), length, np.array([float(reach)]))
-    return x, w
+    return Rule(x, w)
 
 
 def cut_rules(breaks, length, reach):
@@ -147,19 +152,6 @@ def graded_edges(places, width, growth, reach):
     return found
 
 
-def even_rule(step, reach):
-    """Return nodes k*step within the reach and their weights, which include the density."""
-    n = math.floor(reach / step)
-    x = step * np.arange(-n, n + 1)
-    return x, step * normal_density(x)
-
-
-def halved(x, w):
-    """Return the nodes x >= 0 of a symmetric rule with weights for a sum that is even."""
-    kept = x >= 0
-    return x[kept], np.where(x[kept] > 0, 2.0, 1.0) * w[kept]
-
-
 def extended(points, weights, breaks, step, length, reach, nested=False):
     """Return a grid with one variable more.
 
@@ -186,7 +178,7 @@ def extended(points, weights, breaks, step, length, reach, nested=False):
     if breaks.shape[1]:
         new, factors, index = cut_rules(breaks, length, left)
     else:
-        x, w = even_rule(step, reach)
+        x, w = equidistant_rule(step, math.floor(reach / step))
         index, column = np.nonzero(np.abs(x) <= left[:, None] * (1 + 1e-12))
         new, factors = x[column], w[column]
     return [*(x[index] for x in points), new], weights[index] * factors
@@ -225,36 +217,34 @@ def grid_rule(
 
     Returns
     -------
-    points : list of array (N,)
-        Node, inner nodes.
-    weights : array (N,)
+    Rule
+        Of node and inner nodes, each an array (N,).
     """
     if steep is not None:
         places, width = steep
         growth = 1.0 + (STEEP_GROWTH - 1.0) * coarsening
         edges = graded_edges(places, width * coarsening, growth, reach)
-        length = PANEL_LENGTH * scales[0] * coarsening
-        x, w = cut_rule([*outer_breaks, *edges, 0.0], length, reach)
+        length = GRID_PANEL * scales[0] * coarsening
+        line = cut_rule([*outer_breaks, *edges, 0.0], length, reach)
     elif len(outer_breaks):
-        length = PANEL_LENGTH * scales[0] * coarsening
-        x, w = cut_rule([*outer_breaks, 0.0], length, reach)
+        length = GRID_PANEL * scales[0] * coarsening
+        line = cut_rule([*outer_breaks, 0.0], length, reach)
     else:
-        x, w = even_rule(STEP * scales[0] * coarsening, reach)
-    points, weights = [x], w
-    if even:
-        x, weights = halved(x, w)
-        points = [x]
+        step = GRID_STEP * scales[0] * coarsening
+        line = equidistant_rule(step, math.floor(reach / step))
+    x, weights = halved(line) if even else line
+    points = [x]
     for find, scale in zip(inner_breaks, scales[1:], strict=True):
         points, weights = extended(
             points,
             weights,
             find(*points),
-            INNER_STEP * scale * coarsening,
-            PANEL_LENGTH * scale * coarsening,
+            GRID_INNER_STEP * scale * coarsening,
+            GRID_PANEL * scale * coarsening,
             reach,
             nested,
         )
-    return points, weights
+    return Rule(points, weights)
 
 
 def ball_volume(dimension, radius):
@@ -268,9 +258,9 @@ def grid_nodes(scales, cut, even, reach, steep=None, nested=False):
     `cut` says of each variable whether it has break points; `steep` and `nested` are as for
     `grid_rule`.
     """
-    steps = [STEP, *(INNER_STEP for _ in scales[1:])]
+    steps = [GRID_STEP, *(GRID_INNER_STEP for _ in scales[1:])]
     density = math.prod(
-        1 / scale / (PANEL_LENGTH / PANEL_ORDER if broken else step)
+        1 / scale / (GRID_PANEL / PANEL_ORDER if broken else step)
         for scale, step, broken in zip(scales, steps, cut, strict=True)
     )
     ball = ball_volume(len(scales), reach)
@@ -278,13 +268,12 @@ def grid_nodes(scales, cut, even, reach, steep=None, nested=False):
         ball = 2 * reach * ball_volume(len(scales) - 1, reach)
     if steep is not None:
         places, width = steep
-        panels = 2 * reach / (PANEL_LENGTH * scales[0])
+        panels = 2 * reach / (GRID_PANEL * scales[0])
         crowded = len(graded_edges(places, width, STEEP_GROWTH, reach))
         density *= 1.0 + crowded / panels
     return ball * density / (2 if even else 1)
 
 
-_NEGLIGIBLE = 1e-13
 # Of the finest rule of the first level.
 _MOST_FIRST_NODES = 2**21
 # Up to this part of the width elsewhere uniform steps take fewer nodes than crowded panels.
@@ -297,7 +286,7 @@ Tabulate = Callable[[Array], dict[str, Array]]
 
 
 class ProductGrid:
-    """The rules of a kernel with inner nodes.
+    """The rules of a kernel with inner nodes, or of a line with steep places.
 
     Parameters
     ----------
@@ -332,12 +321,17 @@ class ProductGrid:
             )
             finer = steep.inner if steep else math.inf
             if steep and not (crowded and steep.width < _STEEP * outer):
-                steep, outer = None, float(module.outer_scale(node, *values))
-            inner = [min(float(x), finer) for x in module.product_scales(node, *values)]
+                outer = float(module.outer_scale(node, *values))
+                # Tables of a line do not show what is smoothed by nothing but other variables.
+                outer = outer if inner_nodes else min(outer, steep.width)
+                steep = None
+            found = module.product_scales(node, *values) if inner_nodes else ()
+            inner = [min(float(x), finer) for x in found]
         self._scales = [outer, *inner]
         self._breaks = [float(b) for b in module.breaks(node, *values)]
         self._steep = (steep.places, steep.width) if steep else None
-        self._rules: dict[tuple[int, int], tuple[list[Array], Array]] = {}
+        self._nested = bool(inner_nodes) and module.NESTED
+        self._rules: dict[tuple[int, int], Rule] = {}
         self._first = self._require_room(GRID_REACH)
         self.reach = self._sufficient_reach() if reach is None else reach
         self._first = self._require_room(self.reach)
@@ -348,7 +342,7 @@ class ProductGrid:
         outer, *inner = self._scales
         # Steps shrink towards steep places, whose integrands are the narrow ones.
         shrunk = 1.0 if self._steep is None else min(1.0, self._steep[1])
-        return shrunk * min(STEP * outer, *(INNER_STEP * x for x in inner))
+        return shrunk * min(GRID_STEP * outer, *(GRID_INNER_STEP * x for x in inner))
 
     @property
     def narrowest(self) -> float:
@@ -358,7 +352,7 @@ class ProductGrid:
     @property
     def finest(self) -> int:
         """The last level with a bounded number of nodes."""
-        growth = (REFINEMENT * LONGER_REACH) ** len(self._scales)
+        growth = (GRID_REFINEMENT * LONGER_GRID_REACH) ** len(self._scales)
         room = math.log(max(MOST_GRID_NODES / self._first, 1.0))
         return int(room / math.log(growth))
 
@@ -374,12 +368,11 @@ class ProductGrid:
         ends = np.cumsum([len(w) for w in weights])[:-1]
         return [np.ascontiguousarray(part) for part in np.split(rows, ends, axis=1)]
 
-    def _rule(self, level: int, back: int) -> tuple[list[Array], Array]:
-        longest = min(self.reach * LONGER_REACH**level, max(self.reach, FARTHEST_REACH))
-        found: tuple[list[Array], Array] = grid_rule(
+    def _rule(self, level: int, back: int) -> Rule:
+        found: Rule = grid_rule(
             self._scales, self._breaks, [self._inner_breaks(x) for x in self._inner],
-            self._even, 2**back / REFINEMENT**level, longest * NESTED_REACH**back,
-            self._steep, self._module.NESTED,
+            self._even, grid_coarseness(level, back), grid_end(self.reach, level, back),
+            self._steep, self._nested,
         )  # fmt: skip
         return found
 
@@ -401,6 +394,8 @@ class ProductGrid:
     def _tables(self, points: list[Array]) -> dict[str, Array]:
         x, back = np.unique(points[0], return_inverse=True)
         tables = {name: table[back] for name, table in self._tabulate(x).items()}
+        if not self._inner:
+            return tables
         with np.errstate(all="ignore"):
             on_grid = self._module.product_tables(*points, *self._values, tables)
         return {**tables, **on_grid}
@@ -409,18 +404,13 @@ class ProductGrid:
         """Return the radius beyond which tables times the density are negligible."""
         variables = 1 + len(self._inner)
         directions = [*np.eye(variables), np.ones(variables) / math.sqrt(variables)]
-        reach = GRID_REACH
-        while True:
-            x = np.linspace(-reach, reach, 43)
+
+        def tables(x: Array) -> Array:
             points = [np.concatenate([d[k] * x for d in directions]) for k in range(variables)]
-            ends = []
-            for table in self._tables(points).values():
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    sizes = 2 * np.log(np.abs(table.reshape(len(directions), -1))) - x**2 / 2
-                ends += [max(s[0], s[-1]) - np.max(s) for s in sizes if np.max(s) > -np.inf]
-            if reach >= FARTHEST_REACH or not ends or max(ends) <= math.log(_NEGLIGIBLE):
-                return reach
-            reach = min(1.2 * reach, FARTHEST_REACH)
+            return np.array([*self._tables(points).values()]).reshape(-1, len(x))
+
+        found: float = sufficient_reach(GRID_REACH, tables, NEGLIGIBLE_ON_GRID)
+        return found
 
     def _require_room(self, reach: float) -> float:
         """Return about how many nodes the finest rule of the first level has.
@@ -435,9 +425,7 @@ class ProductGrid:
         for name in self._inner:
             cut.append(self._inner_breaks(name)(*points).shape[1] > 0)
             points.append(np.zeros(1))
-        nodes: float = grid_nodes(
-            self._scales, cut, self._even, reach, self._steep, self._module.NESTED
-        )
+        nodes: float = grid_nodes(self._scales, cut, self._even, reach, self._steep, self._nested)
         if not nodes <= _MOST_FIRST_NODES:
             raise ConvergenceError(
                 f"the averages over {len(cut)} Gaussian variables would need {nodes:.1e} nodes, "

@@ -15,38 +15,29 @@ import math
 import numpy as np
 
 from ..errors import ConvergenceError
+from .rules import (
+    LEGENDRE_NODES,
+    LEGENDRE_WEIGHTS,
+    NEGLIGIBLE,
+    PANEL,
+    PANEL_ORDER,
+    REACH,
+    REACH_NODES,
+    Rule,
+    farther,
+    inner_reach,
+    refined_step,
+    trapezoidal_step,
+)
 
-# exp(-44) = 8e-20: what the rules aim at. Poles of second order at the end of the strip, as of
-# tanh**2, cost a factor of some 200.
-_EXPONENT = 44.0
-# Beyond this the normal density is 5e-25, so that integrands may grow to 1e8 at the ends.
-REACH = 10.5
-# Each refinement of an inner rule goes farther, so that what lies beyond is part of the difference.
-_LONGER_REACH = 1.2
-_FARTHEST_REACH = 37.0
-# Gauss-Legendre rule with 16 nodes on [-1, 1], which is symmetric: positive nodes, their weights.
-# leggauss of NumPy has weights that are up to 63 units in the last place off.
-LEGENDRE_NODES = (
-    0.09501250983763744, 0.2816035507792589, 0.45801677765722737, 0.6178762444026438,
-    0.755404408355003, 0.8656312023878318, 0.9445750230732326, 0.9894009349916499,
-)  # fmt: skip
-LEGENDRE_WEIGHTS = (
-    0.1894506104550685, 0.18260341504492358, 0.16915651939500254, 0.14959598881657674,
-    0.12462897125553388, 0.09515851168249279, 0.062253523938647894, 0.027152459411754096,
-)  # fmt: skip
-PANEL_ORDER = 2 * len(LEGENDRE_NODES)
 _PANEL_RULE = (
     np.array([*(-x for x in LEGENDRE_NODES[::-1]), *LEGENDRE_NODES]),
     np.array([*LEGENDRE_WEIGHTS[::-1], *LEGENDRE_WEIGHTS]),
 )
 # Up to here 48 nodes of Gauss-Hermite integrate an oscillation to 1e-16.
 _HERMITE_FREQUENCY = 5.0
-# Panels are so long, and hold at most so many radians of a wave: sixteen nodes do the same for it.
-_PANEL = 1.5
+# Panels hold at most so many radians of a wave: sixteen nodes do the same for it.
 _PANEL_PHASE = 15.0
-# Steps shrink by the golden ratio and four over it in turn. With halves of one another, two rules
-# would see a wave in resonance with both as the same slow one, and agree on a wrong number.
-_GOLDEN = (1 + math.sqrt(5)) / 2
 # How often inner rules are refined until tables agree to this, relative to their largest value; or
 # to that, where refining brings levels no closer.
 _INNER_LEVELS = 7
@@ -54,60 +45,36 @@ _TABLE_TOLERANCE = 4e-15
 _TABLE_RESOLVED = 1e-9
 
 
-def trapezoidal_step(strip, growth=0.0, frequency=0.0, exponent=_EXPONENT):
-    """Return the largest step h whose discretisation error is below exp(-exponent).
-
-    Parameters
-    ----------
-    strip : float
-        Half-width of the strip of analyticity of the integrand, positive; may be infinite.
-    growth : float
-        The integrand grows like exp(growth * y**2) in the imaginary direction; >= 0.
-    frequency : float
-        And like exp(frequency * |y|), as a sine of this frequency does; >= 0.
-    exponent : float
-        44 is 8e-20, up to the size of the integrand at the end of the strip.
-
-    Notes
-    -----
-    The error is exp(-2 pi y/h + y**2 (1/2 + growth) + frequency y) for every y inside the strip,
-    the 1/2 being the growth of the normal density; the best y is the end of the strip or where the
-    bound is flat.
-    """
-    rate = 0.5 + growth
-    y = min(strip, math.sqrt(exponent / rate))
-    return 2 * math.pi * y / (exponent + rate * y * y + frequency * y)
-
-
-def refined_step(step, refinement):
-    """Return the step of a rule after some refinements, of which two divide it by four."""
-    return step / 4 ** (refinement // 2) / (_GOLDEN if refinement % 2 else 1)
-
-
 def trapezoidal_rule(step, reach=REACH):
     """Return nodes k*step, up to the first with |k*step| >= reach, and weights; shape (n,)."""
-    n = math.ceil(reach / step)
-    x = step * np.arange(-n, n + 1)
-    return x, step * normal_density(x)
+    return equidistant_rule(step, math.ceil(reach / step))
+
+
+def equidistant_rule(step, count):
+    """Return nodes k*step with |k| <= count, and weights."""
+    x = step * np.arange(-count, count + 1)
+    return Rule(x, step * normal_density(x))
+
+
+def halved(rule):
+    """Return the nodes x >= 0 of a symmetric rule with weights for a sum that is even."""
+    x, w = rule
+    kept = x >= 0
+    return Rule(x[kept], np.where(x[kept] > 0, 2.0, 1.0) * w[kept], rule.level)
 
 
 def gauss_hermite_rule(n):
     """Return the n-point Gauss-Hermite rule for the standard normal weight."""
     x, w = np.polynomial.hermite_e.hermegauss(n)
-    return x, w / math.sqrt(2 * math.pi)
-
-
-def inner_reach(refinement):
-    """Return where inner rules end after some refinements."""
-    return min(REACH * _LONGER_REACH**refinement, _FARTHEST_REACH)
+    return Rule(x, w / math.sqrt(2 * math.pi))
 
 
 def inner_panel(frequency, refinement):
     """Return the length of panels of inner rules for waves of a frequency."""
-    return refined_step(_PANEL_PHASE / max(_PANEL_PHASE / _PANEL, frequency), refinement)
+    return refined_step(_PANEL_PHASE / max(_PANEL_PHASE / PANEL, frequency), refinement)
 
 
-def split_rule(breaks, refinement=0, reach=REACH, panel=_PANEL):
+def split_rule(breaks, refinement=0, reach=REACH, panel=PANEL):
     """Return a composite Gauss-Legendre rule that respects break points.
 
     Parameters
@@ -137,13 +104,13 @@ def split_rule(breaks, refinement=0, reach=REACH, panel=_PANEL):
     fractions = np.linspace(0.0, 1.0, per_piece + 1)
     edges = ends[:, :-1, None] + (ends[:, 1:] - ends[:, :-1])[:, :, None] * fractions
     x, w = (part.reshape(len(inside), -1) for part in legendre_panels(edges))
-    return x, w * normal_density(x)
+    return Rule(x, w * normal_density(x))
 
 
 def line_rule(breaks, refinement=0, reach=REACH):
     """Return the rule of :func:`split_rule` for one line, cut at zero, too; shape (n,)."""
     x, w = split_rule(np.array([sorted({*map(float, breaks), 0.0})]), refinement, reach)
-    return x[0], w[0]
+    return Rule(x[0], w[0])
 
 
 def legendre_panels(edges, order=PANEL_ORDER):
@@ -153,7 +120,7 @@ def legendre_panels(edges, order=PANEL_ORDER):
     """
     left, right = edges[..., :-1, None], edges[..., 1:, None]
     t, w = _PANEL_RULE if order == PANEL_ORDER else np.polynomial.legendre.leggauss(order)
-    return (left + right) / 2 + (right - left) / 2 * t, (right - left) / 2 * w
+    return Rule((left + right) / 2 + (right - left) / 2 * t, (right - left) / 2 * w)
 
 
 def panel_rule(panels):
@@ -164,7 +131,7 @@ def panel_rule(panels):
     """
     t, w = _PANEL_RULE
     x = (np.arange(panels)[:, None] + (1 + t) / 2) / panels
-    return x.ravel(), np.tile(w / (2 * panels), panels)
+    return Rule(x.ravel(), np.tile(w / (2 * panels), panels))
 
 
 def normal_density(x):
@@ -198,7 +165,7 @@ def inner_rule(kind, argument, refinement=0):
     else:
         step = trapezoidal_step(*inner_extent(kind, argument))
         x, w = trapezoidal_rule(refined_step(step, refinement), inner_reach(refinement))
-    return x[None, :], w[None, :]
+    return Rule(x[None, :], w[None, :], refinement)
 
 
 def outer_rules(step, even, reach=REACH):
@@ -224,6 +191,58 @@ def outer_rules(step, even, reach=REACH):
     if even:
         w[1:] *= 2
     return [(x[::stride], stride * w[::stride], stride) for stride in (1, 2, 4)]
+
+
+def line_rules(breaks, step, even, level, ends):
+    """Return three rules of a level on the line, each half as fine as the one before.
+
+    Parameters
+    ----------
+    breaks : sequence of float
+        Kinks or jumps; with them rules have panels, coarser ones fewer.
+    step : float
+        Of the trapezoidal rule of this level, where there are none.
+    even : bool
+        Nodes x >= 0 suffice for it.
+    level : int
+    ends : sequence of float
+        Where the rules end.
+
+    Returns
+    -------
+    x : array
+        All nodes.
+    rules : list of (places, w)
+        Where the nodes of each rule are among these, and their weights.
+    """
+    if len(breaks):
+        rules = [line_rule(breaks, level - back, end) for back, end in enumerate(ends)]
+        x = np.concatenate([rule.nodes for rule in rules])
+        last = np.cumsum([len(rule.nodes) for rule in rules])
+        return x, [
+            (np.arange(stop - len(w), stop), w)
+            for (_, w), stop in zip(rules, last.tolist(), strict=True)
+        ]
+    found = []
+    fine, *coarser = outer_rules(step, even, ends[0])
+    for (x, w, stride), end in zip((fine, *coarser), ends, strict=True):
+        kept = np.flatnonzero((np.abs(x) <= end) | (end == ends[0]))
+        found.append((stride * kept, w[kept]))
+    return fine[0], found
+
+
+def sufficient_reach(first, tables, negligible=NEGLIGIBLE):
+    """Return how far from zero rules have to go: tables that grow need more than `first`.
+
+    `tables` returns an array (k, n) of all tables at n nodes of the line. Rules whose integrands do
+    not move share their reach, so that their differences do not show what lies beyond.
+    """
+    reach, longer = 0.0, first
+    while longer != reach:
+        reach = longer
+        found = tables(np.linspace(-reach, reach, REACH_NODES))
+        longer = farther(reach, found.ravel().tolist(), len(found), negligible)
+    return reach
 
 
 def settled_tables(tabulate):

@@ -535,12 +535,12 @@ def array_support(module: str) -> str:
     return _NEWTON.strip("\n").replace("xp.", f"{module}.")
 
 
-def estimate_text(*, cut: bool = False) -> str:
+def estimate_text(*, grid: bool = False) -> str:
     """Return ``estimate``, which calls the ``solve_block(block, rule, start, rough)`` of a file.
 
-    The panels of a grid that is `cut` halve only roughly, so that one gain may be luck.
+    The variables of a `grid` gain differently, so that one gain may be luck.
     """
-    gain = f"    gain = np.maximum(gain, last**{GRID_POWER})\n" if cut else ""
+    gain = f"    gain = np.maximum(gain, last**{GRID_POWER})\n" if grid else ""
     numbers = {
         "least_gain": gain,
         "unit": repr(4 * 2.0**-52),

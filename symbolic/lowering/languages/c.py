@@ -12,10 +12,11 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from ....errors import EmissionError
+from ....runtime.rules import REACH
 from ...printing.printers import CPrinter
 from ...printing.spellings import CLanguage, c_identifier, harmless, wrapped
 from ..documentation import about
-from ..driver import LAST_LEVEL, LEVELS, REACH, BakedTables
+from ..driver import LAST_LEVEL, LEVELS, BakedTables
 from ..scalar_grids import MOST_FIRST_POINTS, MOST_POINTS
 from ..scalar_tables import PANEL_ORDER, gauss_rule
 from .kernel_parts import KernelParts

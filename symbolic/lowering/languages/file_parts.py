@@ -60,7 +60,7 @@ def given_data(data):
 """What all files for Python say of their arguments."""
 
 _DRIVER = '''
-def solve_point(parameters, data=None, rtol=1e-10):
+def solve_point(parameters, data=None, rtol=1e-11):
     """Solve at one set of parameters; return {output: (value, estimated error)}.
 
     Parameters
@@ -82,10 +82,15 @@ def solve_point(parameters, data=None, rtol=1e-10):
     """
     parameters = given_parameters(parameters)
     row = [[parameters[name] for name in PARAMETERS]]
-    values, errors, info = solve_many(row, data, rtol)
+    values, errors, info, unseen = solve_all(row, data, rtol)
     if info[0, 0] < 0:
         point = ", ".join(f"{name} = {float(parameters[name])!r}" for name in PARAMETERS)
         at = f" at {point}" if point else ""
+        if unseen[0]:
+            raise RuntimeError(
+                f"no result{at}: an integrand varies on a scale that no quadrature rule here "
+                "resolves"
+            )
         raise RuntimeError(
             f"no solution{at}: residual {info[0, 1]:.1e} after "
             f"{int(-info[0, 0])} iterations"
@@ -95,7 +100,7 @@ def solve_point(parameters, data=None, rtol=1e-10):
     }
 
 
-def solve_many(parameters, data=None, rtol=1e-10{keyword}):
+def solve_many(parameters, data=None, rtol=1e-11{keyword}):
     """Solve at many sets of parameters.
 
     Parameters
@@ -114,6 +119,11 @@ def solve_many(parameters, data=None, rtol=1e-10{keyword}):
         Iterations, negative where no solution was found; relative residual of the equations; the
         part of the first output's error that is rounding, relative to that output.
     """
+    return solve_all(parameters, data, rtol{argument})[:3]
+
+
+def solve_all(parameters, data, rtol{keyword}):
+    """Return what `solve_many` does, and where no rule resolves an integrand."""
     rows = parameter_rows(parameters)
     columns = data_columns(data)
     if not rtol >= 0:
@@ -129,19 +139,19 @@ def solve_many(parameters, data=None, rtol=1e-10{keyword}):
             # These rows stay without a solution.
             continue
         refine_group(rows, np.flatnonzero(members == k), levels, rtol, found{argument})
-    values, errors, info = found
-    return values[:, KEPT], errors[:, KEPT], info
+    values, errors, info, unseen = found
+    return values[:, KEPT], errors[:, KEPT], info, unseen
 
 
 def unsolved(n):
-    """Return values, errors and info of rows without a solution."""
+    """Return values, errors and info of rows without a solution, and that all is seen there."""
     values, errors = np.full((n, N_OUTPUTS), np.nan), np.full((n, N_OUTPUTS), np.inf)
-    return values, errors, np.tile([-1.0, np.inf, np.inf], (n, 1))
+    return values, errors, np.tile([-1.0, np.inf, np.inf], (n, 1)), np.zeros(n, dtype=bool)
 
 
 def refine_group(rows, members, levels, rtol, found{argument}):
     """Solve some rows, which share tables, and write what is found; return their levels."""
-    values, errors, info = found
+    values, errors, info, not_seen = found
 
     def solve(part, level):
         try:
@@ -155,9 +165,12 @@ def refine_group(rows, members, levels, rtol, found{argument}):
             width = width_at(rows[part], values[part])
             return rule_wanted(levels.step, width, info[part, 0])
 
-    reached, unseen = refine(members, *found, solve, wanted_levels, levels.finest, rtol)
+    reached, unseen = refine(
+        members, values, errors, info, solve, wanted_levels, levels.finest, rtol
+    )
 {rounding}    # Nothing is known where the rules are too coarse to see an integrand.
     unseen = members[unseen]
+    not_seen[unseen] = True
     values[unseen], errors[unseen] = np.nan, np.inf
     info[unseen, 0] = -np.maximum(np.abs(info[unseen, 0]), 1)
     return reached
@@ -312,13 +325,11 @@ def first_step(values):
 
 def outer_reach(values):
     """Return how far from zero the outer rule has to go: tables that grow need more."""
-    reach, longer = 0.0, FIRST_REACH
-    while longer != reach:
-        reach = longer
-        found, _ = converged_tables(values, np.linspace(-reach, reach, REACH_NODES))
-        flat = [float(x) for name in TABLES for x in found[name]]
-        longer = rule_suffices(reach, flat, len(TABLES))
-    return reach
+    def table_columns(x):
+        found, _ = converged_tables(values, x)
+        return np.array([found[name] for name in TABLES]).reshape(-1, len(x))
+
+    return sufficient_reach(FIRST_REACH, table_columns)
 '''
 
 _CONVERGED = '''
@@ -375,7 +386,18 @@ def line_tables(values, level, shift=1.0):
 
 
 _PANEL_RULE = (
-    "LEGENDRE_NODES", "LEGENDRE_WEIGHTS", "PANEL_ORDER", "_PANEL_RULE", "panel_rule",
+    ("rules", ("LEGENDRE_NODES", "LEGENDRE_WEIGHTS", "PANEL_ORDER", "Rule")),
+    ("quadrature", ("_PANEL_RULE", "panel_rule")),
+)
+# Of the rules those in floats: on a line, and what a grid needs besides.
+_RULES = (
+    "REACH", "FARTHEST_REACH", "LONGER_REACH", "PANEL", "EXPONENT", "GOLDEN",
+    "LEGENDRE_NODES", "LEGENDRE_WEIGHTS", "PANEL_ORDER", "Rule", "trapezoidal_step",
+    "refined_step", "inner_reach", "REACH_NODES", "NEGLIGIBLE", "farther",
+)  # fmt: skip
+_GRID_RULES = (
+    "NESTED_REACH", "GRID_REACH", "GRID_REFINEMENT", "LONGER_GRID_REACH", "GRID_STEP",
+    "GRID_INNER_STEP", "GRID_PANEL", "NEGLIGIBLE_ON_GRID", "grid_end", "grid_coarseness",
 )  # fmt: skip
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
@@ -394,25 +416,15 @@ def line_tables(values, level, shift=1.0):
     first = outer_reach(values)
     ends = [line_end(first, level, back) for back in range(3)]
     kinks = breaks(np.zeros(1), *values)
-    if kinks:
-        found = []
-        for back, end in enumerate(ends):
-            x, w = line_rule(kinks, level - back, end)
-            found.append({"weight": w, NODE: x, **converged_tables(values, shift * x)[0]})
-        return found
     step = first_step(values) * rule_coarseness(level, 0)
-    if not ends[0] / step < 1_000_000:
+    if not kinks and not ends[0] / step < 1_000_000:
         raise ConvergenceError
-    rules = outer_rules(step, EVEN, ends[0])
-    x = rules[0][0]
+    x, rules = line_rules(kinks, step, EVEN, level, ends)
     columns = {NODE: x, **converged_tables(values, shift * x)[0]}
-    found = []
-    for (x, w, stride), end in zip(rules, ends, strict=True):
-        inner = (abs(x) <= end) | (end == ends[0])
-        found.append(
-            {"weight": w[inner], **{name: c[::stride][inner] for name, c in columns.items()}}
-        )
-    return found
+    return [
+        {"weight": w, **{name: column[places] for name, column in columns.items()}}
+        for places, w in rules
+    ]
 '''
 
 # What both targets that tabulate with arrays say.
@@ -624,7 +636,7 @@ class PythonFile:
         parts = [array_driver(self.program, line=self.line, grid=self.grid), GIVEN, text]
         parts += [*([] if self.grid else [_REACH]), _CONVERGED] if self.line else [_NO_LINE]
         if self.program.has_panels and not self.line:
-            parts.append(runtime_text("quadrature", _PANEL_RULE))
+            parts += [runtime_text(*names) for names in _PANEL_RULE]
         return [width_text(self.lowered, self.fixed), *parts]
 
     def rules(self) -> list[str]:
@@ -639,12 +651,14 @@ class PythonFile:
             product=self.lowered.product,
         )
         # Without imports and helpers.
-        parts = [runtime_text("quadrature"), text[text.index("def inner_rules(") :]]
+        parts = [runtime_text("rules", _RULES), runtime_text("quadrature")]
+        parts += [text[text.index("def inner_rules(") :]]
         if self.grid:
             made = ["outer_scale", "breaks", "product_scales", "product_tables"]
             made += [*(f"product_breaks_{s}" for s in self.program.inner_nodes), "NESTED"]
             entries = "".join(f"    {name}={name},\n" for name in made)
             parts += [
+                runtime_text("rules", _GRID_RULES),
                 runtime_text("product_grids", without=("Array", "Tabulate", "Steep")),
                 f"GRID_FUNCTIONS = SimpleNamespace(\n{entries})",
                 _GRID_TABLES,
@@ -712,10 +726,11 @@ class PythonFile:
                 "import numpy as np\n", "import numpy as np\nimport scipy.special\n"
             )
         if self.grid:
-            # The type annotations of the copied text stay text.
             imports = imports.replace(
                 "import math\n", "import math\nfrom types import SimpleNamespace\n", 1
             )
+        if "class Rule" in body:
+            # The type annotations of the copied text stay text.
             imports = f"from __future__ import annotations\n\n{imports}"
         return f"{docstring(lines)}\n{imports}\n\n{body}\n"
 

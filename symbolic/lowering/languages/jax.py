@@ -246,7 +246,7 @@ def solve_rows(rows, rules):
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def quadrature(parameters, data=None, rtol=1e-10):
+def quadrature(parameters, data=None, rtol=1e-11):
     """Return nodes that suffice at a set of parameters, for `solution`.
 
     Parameters
@@ -270,7 +270,7 @@ def quadrature(parameters, data=None, rtol=1e-10):
     table_values = [row[0, PARAMETERS.index(name)] for name in TABLE_PARAMETERS]
     levels = Levels(table_values, columns)
     (best,) = refine_group(row, np.arange(1), levels, rtol, unsolved(1))
-    rules = line_rules(levels.values, best)[0]
+    rules = rules_of_line(levels.values, best)[0]
     return {**rules, **(panel_rules(best)[0] if PANELS else {}), **columns}
 
 
@@ -306,7 +306,7 @@ def solution_compiled(row, rules):
 '''
 
 LINE = '''
-def line_rules(values, level):
+def rules_of_line(values, level):
     """Return three rules, each half as fine as the one before, as arrays without parameters."""
     first = outer_reach(values)
     reaches = [line_end(first, level, back) for back in range(3)]
@@ -319,10 +319,8 @@ def line_rules(values, level):
         step = first_step(values) * rule_coarseness(level, 0)
         if not reaches[0] / step < 1_000_000:
             raise ConvergenceError
-        found = []
-        for (x, w, stride), end in zip(outer_rules(step, EVEN, reaches[0]), reaches, strict=True):
-            inner = (abs(x) <= end) | (end == reaches[0])
-            found.append({"outer_node": x[inner], "outer_weight": w[inner]})
+        x, rules = line_rules((), step, EVEN, level, reaches)
+        found = [{"outer_node": x[places], "outer_weight": w} for places, w in rules]
     x = np.asarray(outer_nodes(values, found[0])[0])
     _, inner_level = converged_tables(values, x)
     inner = inner_rules_at(values, x, inner_level)
@@ -341,14 +339,14 @@ def line_arrays(values, rules):
 def line_tables(values, level, shift=1.0):
     """Return the arrays of three rules; tables are evaluated at `shift` times the nodes."""
     found = []
-    for rules in line_rules(values, level):
+    for rules in rules_of_line(values, level):
         x, w = (np.asarray(a) for a in outer_nodes(values, rules))
         found.append({"weight": w, NODE: x, **tables_on(values, shift * x, rules["inner"])})
     return found
 '''
 
 TABLES = '''
-def reference(refinement, panel=1.5, reach=REACH):
+def reference(refinement, panel=PANEL, reach=REACH):
     """Return the composite rule on [0, 1] of which each piece between kinks takes an image."""
     node, weight = panel_rule(max(1, math.ceil(2 * reach / panel * 2.0**refinement)))
     return {"cut_node": node, "cut_weight": weight}
@@ -416,7 +414,7 @@ def tables_compiled(values, x, inner):
 '''
 
 GIVEN_ARRAYS = '''
-def line_rules(values, level):
+def rules_of_line(values, level):
     """Return the arrays of three rules, which depend on no parameter."""
     return line_tables(values, level)
 
@@ -428,17 +426,17 @@ def line_arrays(values, rules):
 
 
 GRID = '''
-def line_rules(values, level):
+def rules_of_line(values, level):
     """Return the finest rule on the grid, as arrays without parameters, in a list."""
     grid = product_grid(values)
-    reach = min(grid.reach * LONGER_REACH**level, max(grid.reach, FARTHEST_REACH))
-    scale = REFINEMENT**-level
+    reach, scale = grid_end(grid.reach, level, 0), grid_coarseness(level, 0)
     if breaks(jnp.zeros(1), *values):
-        length = PANEL_LENGTH * scale * float(outer_scale(jnp.zeros(1), *values))
+        length = GRID_PANEL * scale * float(outer_scale(jnp.zeros(1), *values))
         outer = {**unit_rule(length, reach), "outer_reach": np.float64(reach)}
     else:
-        x, w = even_rule(STEP * scale * float(outer_scale(jnp.zeros(1), *values)), reach)
-        x, w = halved(x, w) if EVEN else (x, w)
+        step = GRID_STEP * scale * float(outer_scale(jnp.zeros(1), *values))
+        rule = equidistant_rule(step, math.floor(reach / step))
+        x, w = halved(rule) if EVEN else rule
         outer = {"outer_node": x, "outer_weight": w}
     x = np.asarray(outer_nodes(values, outer)[0])
     _, inner_level = converged_tables(values, x)
@@ -447,9 +445,10 @@ def line_rules(values, level):
     for slot, width in zip(INNER_NODES, product_scales(jnp.zeros(1), *values), strict=True):
         width = float(width) * scale
         if cuts_of(slot, points, values).shape[1]:
-            rule = unit_rule(PANEL_LENGTH * width, reach)
+            rule = unit_rule(GRID_PANEL * width, reach)
         else:
-            node, weight = even_rule(INNER_STEP * width, reach)
+            step = GRID_INNER_STEP * width
+            node, weight = equidistant_rule(step, math.floor(reach / step))
             rule = {"node": node, "weight": weight}
         new = np.asarray(next_nodes(slot, points, values, rule, reach)[0])
         left = reach**2 - squares(points, NESTED)
@@ -514,7 +513,12 @@ def files(
     taken = ("functools", "reference", "quadrature", "solution")
     file = PythonFile(lowered, tables, JaxPrinter(), taken)
     parts = [file.constants(), array_support("jnp"), SUPPORT, NESTED if program.nested else ""]
-    parts += [file.source.text(), estimate_text(cut=program.cut), *file.driver(), SOLVE_ROWS]
+    parts += [
+        file.source.text(),
+        estimate_text(grid=bool(program.inner_nodes)),
+        *file.driver(),
+        SOLVE_ROWS,
+    ]
     if file.line:
         parts += [*file.rules(), GRID if file.grid else LINE, REQUIRE_ROOM, TABLES]
     else:

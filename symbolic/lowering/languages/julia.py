@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from string import Template
 from typing import TYPE_CHECKING
 
+from ....runtime.rules import REACH
 from ...printing.printers import JuliaPrinter
 from ...printing.spellings import JuliaLanguage
 from ..documentation import about
-from ..driver import LEVELS, REACH, BakedTables
+from ..driver import LEVELS, BakedTables
 from ..scalar_grids import MOST_FIRST_POINTS, MOST_POINTS
 from ..scalar_tables import PANEL_ORDER, gauss_rule
 from .kernel_parts import KernelParts
@@ -105,14 +106,14 @@ ${domains}    return true
 end
 
 """
-    solve_many(parameters; data=nothing, rtol=1e-10)
+    solve_many(parameters; data=nothing, rtol=1e-11)
 
 Solve at every row of a matrix with the columns `PARAMETERS`. Returns values and their estimated
 errors, with the columns `OUTPUTS`, and for each row the number of Newton iterations (negative if
 there is no solution; its values are NaN, its errors infinite), the relative residual and the
 rounding.
 ${data_text}"""
-function solve_many(parameters::AbstractMatrix; data=nothing, rtol=1e-10)
+function solve_many(parameters::AbstractMatrix; data=nothing, rtol=1e-11)
     n = size(parameters, 1)
     values, errors = fill(NaN, n, length(OUTPUTS)), fill(Inf, n, length(OUTPUTS))
     info = zeros(n, 3)
@@ -147,12 +148,12 @@ function solve_many(parameters::AbstractMatrix; data=nothing, rtol=1e-10)
 end
 
 """
-    solve_point(parameters; data=nothing, rtol=1e-10)
+    solve_point(parameters; data=nothing, rtol=1e-11)
 
 Solve at one point, a dictionary from names to numbers. Returns a dictionary from the names of
 `OUTPUTS` to pairs of value and estimated error.
 """
-function solve_point(parameters; data=nothing, rtol=1e-10)
+function solve_point(parameters; data=nothing, rtol=1e-11)
     for name in PARAMETERS
         haskey(parameters, name) || error("the parameter $$name is missing")
     end

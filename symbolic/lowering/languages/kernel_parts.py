@@ -50,7 +50,8 @@ _EXAMPLES = {"positive": 1.0, "negative": -1.0, "nonnegative": 1.0, "nonpositive
 _OWN_NAMES = (
     "rule_density rule_step rule_clipped rule_reference table_row tabulate outer_reach "
     "outer_width outer_count outer_nodes smaller larger gauss_node gauss_weight fine_rule "
-    "medium_rule coarse_rule FINE_RULE MEDIUM_RULE COARSE_RULE Rules make_level forget solve_row "
+    "rule_refined rule_inner_reach medium_rule coarse_rule FINE_RULE MEDIUM_RULE COARSE_RULE "
+    "Rules make_level forget solve_row "
     "solve_level finish_row rule_worst rule_finished rule_better rule_following rule_wanted "
     "rule_coarseness rule_suffices rule_panel_count line_end panel_end check_parameters rule_level "
     "rule_set checked_data admissible integrand_width product_points product_step rule_pieces "

@@ -1,9 +1,9 @@
 """The mpmath target: one self-contained file that solves to any number of digits.
 
-The refinement around the solver is that of :mod:`giantstep.runtime.precision`, to which digits of a
-kernel come, too. It is another one than that of floats (:mod:`..driver`): how many nodes a number
-of digits needs is known before, two rules are enough to see it, and what rounding and conditioning
-take is bought with digits of the precision.
+The refinement around the solver is that of all languages (:mod:`..driver`). What it refines is
+text of :mod:`giantstep.runtime.precision`, to which digits of a kernel come, too: how many nodes a
+number of digits needs is known before, two rules are enough to see it, and what rounding and
+conditioning take is bought with digits of the precision.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ...printing.printers import MpmathPrinter
 from ...printing.runtime_text import runtime_text
 from ...printing.spellings import MpmathLanguage
 from ..documentation import about
+from ..driver import precise_driver
 from ..lower import table_name
 from ..program import Newton, Program
 from ..renaming import safe_program
@@ -37,11 +38,11 @@ IMPORTS = """from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import mpmath
 
@@ -212,8 +213,10 @@ solve_point({{{point}}}{data}, digits=50) returns {{output: (value, estimated er
 as numbers of an mpmath context of their own; see its docstring."""
 
 # After those of which they use something.
-_RUNTIME = (
-    "precise_rules", "precise_averages", "precise_lines", "precision",
+_RUNTIME = ("precise_averages", "precise_lines", "precision")
+_RULES = (
+    "EXPONENT", "GOLDEN", "GRID_PANEL", "Rule", "trapezoidal_step", "refined_step", "equidistant",
+    "composite", "legendre", "legendre_order", "folded",
 )  # fmt: skip
 
 
@@ -239,9 +242,15 @@ def files(
         f"{docstring(lines)}\n{IMPORTS}",
         "\n".join(public_constants(lowered, {}, line=bool(program.tables))),
         _closure("solver", "the solver", f"{solver_functions(program, 'mpmath')}\n\nreturn solve"),
+        _closure(
+            "driver",
+            "the refinement",
+            f"{precise_driver()}\n\nreturn solve_row",
+            ", make_level, solve_level",
+        ),
         _closure("starts", "first values", _start_source(program)),
         *(_table_parts(lowered) if program.tables else []),
-        runtime_text("quadrature", ("_EXPONENT", "_GOLDEN", "trapezoidal_step", "refined_step")),
+        runtime_text("rules", _RULES),
         *map(runtime_text, _RUNTIME),
         _kernel(lowered),
         LINE if program.tables else NO_LINE,
@@ -251,8 +260,8 @@ def files(
     return {f"{name or program.name}.py": f"{joined(parts)}\n"}
 
 
-def _closure(name: str, what: str, body: str) -> str:
-    head = f'def {name}(ctx):\n    """Return {what} on an mpmath context."""\n\n'
+def _closure(name: str, what: str, body: str, more: str = "") -> str:
+    head = f'def {name}(ctx{more}):\n    """Return {what} on an mpmath context."""\n\n'
     return head + textwrap.indent(body.strip("\n"), "    ")
 
 
@@ -385,6 +394,7 @@ def _kernel(lowered: LoweredSystem) -> str:
         [
             "KERNEL = SimpleNamespace(",
             "    solver=solver,",
+            "    driver=driver,",
             *(["    table_functions=table_functions,"] if program.tables else []),
             f"    has_line={bool(program.tables)},",
             "    parameters=PARAMETERS,",

@@ -179,7 +179,12 @@ def files(
     program = lowered.program
     file = PythonFile(lowered, tables, NumpyPrinter())
     parts = [file.constants(), array_support("np"), _SUPPORT, _NESTED if program.nested else ""]
-    parts += [file.source.text(), estimate_text(cut=program.cut), *file.driver(), _SOLVE_ROWS]
+    parts += [
+        file.source.text(),
+        estimate_text(grid=bool(program.inner_nodes)),
+        *file.driver(),
+        _SOLVE_ROWS,
+    ]
     imports = "import contextlib\nimport math\n\nimport numpy as np\n"
     text = file.text("NumPy, many rows at once", imports, [*parts, *file.line_parts()])
     return {f"{name or program.name}.py": text}

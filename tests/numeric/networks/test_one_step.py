@@ -150,18 +150,6 @@ def test_the_step_descends_half_the_squared_loss():
     assert_allclose(training.label_moments[0], x.T @ y / N0, rtol=0, atol=1e-14)
 
 
-def test_a_spike_that_is_given_has_its_size():
-    network = replace(NETWORK, gradient="given", spike=(0.8, 0.6))
-    training = Training(network, 0)
-    before = training.layer.rows.copy()
-    for _ in range(3):
-        training.step()
-    values = np.linalg.svd(training.layer.rows - before, compute_uv=False)
-    assert values[0] == pytest.approx(1.0, abs=1e-14) and values[1] < 1e-14
-    measured = simulate(network, "label_moment", seeds=1, **QUIET)
-    assert measured["spike_overlap"].shape == (1,)
-
-
 def test_initial_variances():
     layer = Training(replace(NETWORK, dimension=100, width=400), 1).layer
     assert abs(100 * np.mean(layer.rows**2) - 1) < 4 * math.sqrt(2 / layer.rows.size)
@@ -269,24 +257,6 @@ def test_linearised_kernels_are_those_of_a_ridge_readout():
         simulate(NETWORK, "kernel_eigenvalues", **QUIET)
 
 
-def test_the_spike_of_the_limit():
-    # tanh/tanh, Δ = 0.09, n0/d = 4, N/d = 2, η = 4; 40-digit arithmetic: θ1 = 1.692428837990565,
-    # s_1 = 2.561749891375818, squared overlaps .4214487954188295 and .4452976568869229.
-    network = replace(
-        NETWORK, teacher=np.tanh, dimension=200, width=400, step_samples=800, step_size=4.0,
-        noise_variance=0.09, steps=1, gradient="rank one",
-    )  # fmt: skip
-    found = simulate(network, ["singular_values", "label_moment"], seeds=24, **QUIET)
-
-    def apart(values, limit):
-        return abs(values.mean() - limit) / (values.std(ddof=1) / math.sqrt(len(values)))
-
-    assert apart(LAW.linear * 4 * found["spike_length"], 1.692428837990565) < 4
-    assert apart(found["singular_values"][:, 0], 2.561749891375818) < 4
-    assert apart(found["teacher_alignment"], 0.4214487954188295) < 4
-    assert apart(found["readout_alignment"], 0.4452976568869229) < 4
-
-
 # ------------------------------------------------------------------ parts of the gradient
 
 
@@ -375,34 +345,6 @@ def test_a_shared_store_of_another_version_is_refused(tmp_path):
     np.savez(tmp_path / "0123456789abcdef01234567-00000.npz", key='{"streams_version": 1}')
     with pytest.raises(ParameterError, match="another version of giantstep"):
         simulate(NETWORK, "spike", seeds=1, store=tmp_path, shared=True, description="x", **QUIET)
-
-
-def test_overflow_is_reported_as_such():
-    wild = replace(NETWORK, student=lambda z: z**3, student_derivative=lambda z: 3 * z**2,
-                   steps=9, step_size=1e20)  # fmt: skip
-    with pytest.raises(ParameterError, match="the weights overflow in step"):
-        wild.train(0)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"step_samples": 0}, "step_samples"),
-        ({"step_size": math.inf}, "step_size must be finite"),
-        ({"exponent": 1e6}, "must be finite"),
-        ({"noise_variance": -0.1}, "noise_variance"),
-        ({"slope": math.inf}, "slope"),
-        ({"steps": -1}, "steps"),
-        ({"gradient": "truncated"}, "gradient must be one of"),
-        ({"spike": (1.0,)}, "spike must be two numbers"),
-        ({"spike": 1.0}, "spike must be two numbers"),
-        ({"student": 3}, "student must be a function"),
-        ({"dimension": 1, "gradient": "given"}, "dimension must exceed the teacher's 1"),
-    ],
-)
-def test_wrong_networks(wrong, said):
-    with pytest.raises(ParameterError, match=said):
-        replace(NETWORK, **wrong)
 
 
 def test_what_does_not_fit_into_memory_is_refused():

@@ -41,15 +41,6 @@ def test_blocks_do_not_change_what_follows():
     assert abs(np.corrcoef(other[:, 0], fewer[:, 0])[0, 1]) < 0.15
 
 
-def test_noise_has_its_variance_and_labels_their_target():
-    stream = made()
-    blocks = list(stream.blocks(0, 20_000))
-    noise = np.concatenate([block.labels - block.target for block in blocks])
-    assert abs(noise.var() - 0.5) < 4 * 0.5 * np.sqrt(2 / len(noise))
-    last = blocks[-1]
-    assert last.rows == slice(last.start, 20_000)
-
-
 def test_a_block_of_a_large_dimension_stays_small():
     assert made(10**6).block_rows * 10**6 <= samples.BLOCK_ENTRIES
 

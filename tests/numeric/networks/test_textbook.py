@@ -141,24 +141,55 @@ def test_steps_that_go_wrong_say_why(changes, message):
         made(**changes).train(seed=0)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dimension": 1}, "dimension must be at least 2, the number of the teacher's directions"),
+        ({"dimension": 2.5}, "dimension must be a whole number"),
+        ({"dimension": 2, "gradient": "given"}, "dimension must exceed the teacher's 2"),
+        ({"width": 0}, "width must be >= 1, got 0"),
+        ({"steps": -1}, "steps must be >= 0"),
+        ({"steps": True}, "steps must be a whole number"),
+        ({"step_samples": 0}, "samples must be >= 1"),
+        ({"step_samples": 1e5}, "samples must be a whole number"),
+        ({"step_samples": 10**18}, "samples must be at most .* more would take weeks"),
+        ({"step_size": np.inf}, "step_size must be finite"),
+        ({"step_size": np.nan}, "step_size must be a number"),
+        ({"exponent": 1e6}, "must be finite"),
+        ({"slope": np.inf}, "slope"),
+        ({"noise_variance": -0.1}, "noise_variance must be >= 0"),
+        ({"labels": "poisson"}, "labels must be one of"),
+        ({"gradient": "truncated"}, "gradient must be one of"),
+        ({"spike": (1.0,)}, "spike must be two numbers"),
+        ({"spike": 1.0}, "spike must be two numbers"),
+        ({"rows": "cube"}, "rows must be"),
+        ({"student": 3}, "student must be a function"),
+        ({"student_derivative": None}, "student_derivative is needed"),
+        ({"weight_decay": 2}, "weight_decay"),
+    ],
+)
+def test_networks_that_are_none_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        made(**changes)
+
+
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("count", [7, 400])
-def test_a_penalty_that_is_not_given_is_the_best_on_a_fifth_held_out(intercept, count):
+@pytest.mark.parametrize(("count", "given"), [(7, None), (400, None), (16, 0.7)])
+def test_a_penalty_that_is_not_given_is_the_best_on_a_fifth_held_out(intercept, count, given):
     # Labels far from zero: without a constant they are fitted otherwise.
     network = made(steps=0, teacher=lambda x: target(x) + 3, noise_variance=2.0)
     count *= 5
-    readout = RidgeReadout(count, intercept=intercept, test_samples=50)
+    readout = RidgeReadout(count, given, intercept=intercept, test_samples=50)
     trained = TrainedNetwork(Training(network, 4), readout)
     features, labels = trained.feature_matrix(count)
-    fitted = count - count // 5
+    fitted = count if given else count - count // 5
     mean, level = features[:fitted].mean(axis=0), labels[:fitted].mean()
     if not intercept:
         mean, level = np.zeros(P), 0.0
     x, y = features[:fitted] - mean, labels[:fitted] - level
     unit = (x**2).sum() / P
     found = []
-    for exponent in np.arange(-8, 7) / 2:
-        penalty = 10**exponent * unit
+    for penalty in [P * given] if given else 10 ** (np.arange(-8, 7) / 2) * unit:
         u = np.linalg.solve(x.T @ x + penalty * np.eye(P), x.T @ y)
         rest = labels[fitted:] - level - (features[fitted:] - mean) @ u
         found.append((float(rest @ rest), penalty / P, u, level - mean @ u))

@@ -6,12 +6,6 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 
 from giantstep.symbolic.exact.positive_roots import positive_roots, sign_changes
-from giantstep.symbolic.expressions.activations import activation
-from giantstep.symbolic.hermite.coefficients import (
-    correlation_square,
-    residual_variance,
-    slope_variance,
-)
 
 x = sp.Symbol("x")
 TINY = sp.Rational(1, 10**60)
@@ -70,16 +64,3 @@ def test_sign_changes_bound_the_roots():
 
 
 # ------------------------------------------------------------------ moments of one rule
-
-
-def test_moments_of_polynomials_by_hand():
-    # σ = z + He_2: E σ² = 1 + 2, σ' = 1 + 2z.
-    function = activation("z + He(2, z)")
-    assert residual_variance(function) == 2
-    assert slope_variance(function) == 4
-
-
-def test_correlation_with_noise_alone():
-    # v independent of X: |X^T v/n|² → E v² d/n.
-    size = sp.Symbol("V", positive=True)
-    assert correlation_square(sp.S.Zero, size, sp.Integer(4)) == size / 4

@@ -4,6 +4,7 @@ import mpmath
 import pytest
 import sympy as sp
 from hypothesis import given, settings, strategies as st
+from tests.symbolic.hermite.closed_form_table import DIGITS
 
 from giantstep.errors import (
     AssumptionError,
@@ -28,21 +29,6 @@ R, E = sp.Rational, GaussianExpectation
 HALF = R(1, 2)
 
 # Theory of leaps and staircases, section 1.4: 16 digits, rounded to nearest; {name: {k: mu_k}}.
-TABLE = {
-    "tanh": {
-        1: "0.6057055096021588", 3: "-0.3635953762809741", 5: "0.6851737935089189",
-        7: "-2.232403311827114", 9: "10.49368340600438", 11: "-65.02358489069230",
-    },
-    "sigmoid": {
-        0: "0.5", 1: "0.2066209641419070", 3: "-0.06239648395925919", 5: "0.06437997324904412",
-        7: "-0.1225804362629264", 9: "0.3540813845714079", 11: "-1.402524353016661",
-    },
-    "softplus": {0: "0.8060591833474398", 1: "0.5", 2: "0.2066209641419070"},
-    "swish": {
-        0: "0.2066209641419070", 1: "0.5", 2: "0.3508454443245549", 4: "-0.1852059625879927",
-        6: "0.2636994032313383",
-    },
-}  # fmt: skip
 SQUARES = {
     "tanh": "0.3942944903978412", "sigmoid": "0.2933790358580930",
     "softplus": "0.9212459088593003", "swish": "0.3557755198173522",
@@ -133,11 +119,11 @@ def test_expectations_enclose_their_closed_forms(flint, f, closed):
     assert not any(found.contains(wrong) for wrong in neighbours(closed))
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", DIGITS)
 def test_coefficients_of_activations_without_closed_form(flint, name):
     found = enclosed_hermite_coefficients(name, 11)
     assert len(found) == 12
-    for k, digits in TABLE[name].items():
+    for k, digits in DIGITS[name].items():
         shown = sp.Rational(digits)
         places = len(digits.split(".")[1])
         assert abs(found[k].midpoint - shown) <= R(1, 2 * 10**places) + found[k].radius

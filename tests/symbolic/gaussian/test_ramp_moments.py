@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
+from scipy.special import ndtr, owens_t
 
 from giantstep.symbolic.expressions.functions import normal_cdf
-from giantstep.symbolic.gaussian.ramp_moments import kink_moment, ramp_moment
+from giantstep.symbolic.gaussian.ramp_moments import (
+    kink_moment,
+    labelled_ramp_moment,
+    ramp_moment,
+)
 
 a = sp.Symbol("a", real=True)
 h, v = sp.symbols("h v", positive=True)
@@ -36,7 +42,7 @@ def test_closed_forms_are_the_integrals(n, k, point):
     with mpmath.workdps(30):
         start, width, variance = map(mpmath.mpf, point)
         exact = mpmath.quad(
-            lambda w: w**k * smoothed(n, start - w * width, variance), mpmath.linspace(0, 1, 17)
+            lambda w: w**k * smoothed(n, start - w * width, variance), mpmath.linspace(0, 1, 6)
         )
         assert abs(function(start, width, variance) - exact) < 1e-25 * scale
     with mpmath.workdps(15):
@@ -106,3 +112,72 @@ def test_derivatives_of_kinks_by_their_slopes():
             exact = kink.closed_form().args[1][0].args[-1][0].diff(slope)
             found = kink.diff(slope)
             assert found.xreplace(point).evalf() == pytest.approx(exact.xreplace(point).evalf())
+
+
+# Ramp, its width, variance, covariance and mean of the field: narrow; wide; a steep label; a mean
+# field of zero; the ramp at zero, too; a ramp as wide as where a readout interpolates.
+LABELLED_POINTS = [
+    (0.3, 0.05, 0.5, 0.7, 0.4), (0.9, 2.0, 0.7, -0.8, -0.3), (1.2, 0.1, 1e-3, 1.0, 1.1),
+    (0.5, 1.0, 0.3, 0.4, 0.0), (0.0, 1.0, 0.3, 0.4, 0.0), (0.9, 1e7, 0.08, 0.06, 0.7),
+]  # fmt: skip
+
+
+def compiled_form(expr, symbols):
+    for node in (labelled_ramp_moment, ramp_moment):
+        expr = expr.replace(node, lambda *args, node=node: node(*args).closed_form())
+    return sp.lambdify(symbols, expr, [{"OwenT": owens_t, "normal_cdf": ndtr}, "numpy"])
+
+
+def panels(low, high, count):
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    edges = low + (high - low) * np.linspace(0.0, 1.0, count + 1)
+    half = np.diff(edges, axis=0) / 2
+    middle = (edges[1:] + edges[:-1]) / 2
+    return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()
+
+
+def labelled(n, x, w, t, e):
+    """S_n for n <= 0 by one integral over the variable of the ramp."""
+    q = w + t**2
+
+    def density(u):
+        return (
+            np.exp(-(u**2) / (2 * q))
+            / np.sqrt(2 * np.pi * q)
+            * ndtr((e * q + t * u) / np.sqrt(q * w))
+        )
+
+    if n == -1:
+        return density(-x)
+    far = 12 * np.sqrt(q)
+    u, weights = panels(max(-x, -far), far, 60)
+    return np.sum(weights * density(u)) if -x < far else 0.0
+
+
+@pytest.mark.parametrize("point", LABELLED_POINTS)
+@pytest.mark.parametrize(("n", "k"), [(0, 0), (0, 1), (-1, 0), (-1, 1)])
+def test_moments_of_labelled_ramps_are_the_integrals(n, k, point):
+    symbols = sp.symbols("a h w t e", real=True)
+    start, width, *law = point
+    reach = min(1.0, (start + 12 * np.hypot(np.sqrt(law[0]), law[1])) / width)
+    places, weights = panels(0.0, reach, 30)
+    values = [labelled(n, start - x * width, *law) for x in places]
+    exact = np.sum(weights * places**k * values)
+    found = compiled_form(labelled_ramp_moment(n, k, *symbols), symbols)(*point)
+    assert found == pytest.approx(exact, rel=1e-11)
+
+
+def test_derivatives_of_labelled_ramps_are_differences():
+    symbols = sp.symbols("a h w t e", real=True)
+    point = np.array([0.4, 0.9, 0.7, -0.6, 0.3])
+    for n, k in [(1, 0), (0, 0), (0, 1), (-1, 0)]:
+        ramp = labelled_ramp_moment(n, k, *symbols)
+        value = compiled_form(ramp, symbols)
+        for symbol, step in zip(symbols, 2e-3 * np.eye(5), strict=True):
+            slope = sum(
+                c * (value(*(point + m * step)) - value(*(point - m * step)))
+                for m, c in ((1, 2 / 3), (2, -1 / 12))
+            ) / 2e-3  # fmt: skip
+            assert compiled_form(ramp.diff(symbol), symbols)(*point) == pytest.approx(
+                slope, abs=1e-10
+            )

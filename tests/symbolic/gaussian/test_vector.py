@@ -195,36 +195,6 @@ def test_digits_in_the_plane():
     assert abs(node.evalf(10) - sp.Float(expected, 15)) < 1e-10
 
 
-@pytest.mark.slow
-def test_digits_of_products():
-    # |tanh| with kinks; at correlation 4/5 tanh grows from a narrower density
-    with mpmath.workdps(18):
-        for rho_, f, g in (("0.5", abs, abs), ("0.8", lambda x: x, lambda x: x)):
-            r = mpmath.mpf(rho_)
-            rest = mpmath.sqrt(1 - r * r)
-            cuts = [mpmath.mpf(k) / 2 for k in range(-20, 21)]
-
-            def inner(x, g=g, r=r, rest=rest):
-                ends = sorted({-9, 9, *range(-8, 9, 2), -r * x / rest})
-                return mpmath.quadgl(
-                    lambda y: g(mpmath.tanh(r * x + rest * y)) * mpmath.npdf(y), ends, maxdegree=4
-                )
-
-            expected = mpmath.fsum(
-                mpmath.quadgl(
-                    lambda x, f=f, inner=inner: f(mpmath.tanh(x)) * inner(x) * mpmath.npdf(x),
-                    [a, a + 1],
-                    maxdegree=2,
-                )
-                for a in cuts[::2][:-1]
-            )
-            wrap = sp.Abs if f is abs else lambda x: x
-            node = JointExpectation(
-                wrap(tanh(u)) * wrap(tanh(v)), correlated_pair(u, v, sp.Rational(rho_))
-            )
-            assert abs(node.evalf(12) - sp.Float(expected, 18)) < 1e-9
-
-
 def test_digits_of_products_with_kinks_know_reflections():
     value, reflected = (
         JointExpectation(sp.Abs(tanh(u)) * sp.Abs(tanh(v)), correlated_pair(u, v, r)).evalf(12)

@@ -28,6 +28,8 @@ from giantstep.symbolic.hermite.coefficients import (
 )
 from giantstep.symbolic.leaps.leap_index import information_exponent
 
+from .closed_form_table import DIGITS
+
 pi, sqrt, exp = sp.pi, sp.sqrt, sp.exp
 HALF = sp.Rational(1, 2)
 
@@ -81,65 +83,10 @@ def test_coefficients_of_the_table(name):
         assert sp.expand(found - table(name, k)) == 0, k
 
 
-def test_first_values():
-    # The list below the table of section 1.4.
-    erf, relu, gelu = activation("erf"), activation("relu"), activation("gelu")
-    assert [hermite_coefficient(erf, k) * sqrt(3 * pi) for k in (1, 3, 5)] == [
-        2, -sp.Rational(4, 3), sp.Rational(8, 3),
-    ]  # fmt: skip
-    assert [sp.simplify(hermite_coefficient(relu, k) * sqrt(2 * pi)) for k in (0, 2, 4, 6)] == [
-        1, 1, -1, 3,
-    ]  # fmt: skip
-    assert [hermite_coefficient(gelu, k) * 16 * sqrt(pi) for k in (0, 2, 4, 6)] == [8, 12, -10, 21]
-
-
-@pytest.mark.parametrize("n", range(1, 9))
-def test_polynomials_are_orthogonal(n):
-    f = activation(f"He{n}")
-    for k in range(9):
-        assert hermite_coefficient(f, k) == (math.factorial(n) if k == n else 0)
-
-
-def test_polynomials():
-    x = sp.Symbol("x")
-    assert [hermite_polynomial(k, x) for k in range(4)] == [1, x, x**2 - 1, x**3 - 3 * x]
-    assert hermite_polynomial(6, x) == x**6 - 15 * x**4 + 45 * x**2 - 15
-    for k in range(1, 9):
-        assert sp.expand(hermite_polynomial(k, x).diff(x) - k * hermite_polynomial(k - 1, x)) == 0
-    with pytest.raises(ValueError, match=">= 0"):
-        hermite_polynomial(-1, x)
-
-
-TANH_DIGITS = {
-    1: "0.6057055096021588",
-    3: "-0.3635953762809741",
-    5: "0.6851737935089189",
-    7: "-2.232403311827114",
-    9: "10.49368340600438",
-    11: "-65.02358489069230",
-}
-SIGMOID_DIGITS = {
-    0: "0.5", 1: "0.2066209641419070", 3: "-0.06239648395925919", 5: "0.06437997324904412",
-    7: "-0.1225804362629264", 9: "0.3540813845714079", 11: "-1.402524353016661",
-}  # fmt: skip
-SWISH_DIGITS = {
-    0: "0.2066209641419070", 1: "0.5", 2: "0.3508454443245549", 4: "-0.1852059625879927",
-    6: "0.2636994032313383",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "digits"),
-    [
-        ("tanh", TANH_DIGITS),
-        ("sigmoid", SIGMOID_DIGITS),
-        ("swish", SWISH_DIGITS),
-        ("softplus", {0: "0.8060591833474398", 1: "0.5", 2: "0.2066209641419070"}),
-    ],
-)
-def test_numeric_coefficients(name, digits):
+@pytest.mark.parametrize("name", DIGITS)
+def test_numeric_coefficients(name):
     # Table of section 1.4, 16 digits; the last one is rounded.
-    for k, text in digits.items():
+    for k, text in DIGITS[name].items():
         found = hermite_coefficient(activation(name), k).evalf(25)
         assert abs(found / sp.Float(text, 25) - 1) < 1e-15, k
 
@@ -214,13 +161,6 @@ def test_rounding_of_high_orders_does_not_decide():
 def test_constants_have_no_information_exponent():
     with pytest.raises(AssumptionError, match="constant"):
         information_exponent(Activation("seven", sp.Integer(7) + 0 * z))
-
-
-def test_exact_numbers_are_decided():
-    assert is_exactly_zero(sp.S.Zero, "it")
-    assert is_exactly_zero(sp.sqrt(3 + 2 * sp.sqrt(2)) - 1 - sp.sqrt(2), "it")
-    assert not is_exactly_zero(sp.Rational(1, 10**24), "it")
-    assert not is_exactly_zero(GaussianExpectation(sp.tanh(z) ** 2, z), "it")
 
 
 fractions = st.fractions(-9, 9, max_denominator=12).map(

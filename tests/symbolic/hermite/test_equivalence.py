@@ -40,6 +40,7 @@ OTHERS = (
     "erf(z)+sign(z)",
 )
 OPEN = ("tanh", "softplus", "swish", "atan(2*z) + z**2")
+ERF = conditional_equivalence("erf")
 NUMPY = {"expit": expit, "sigmoid": expit, "softplus": lambda x: np.logaddexp(0, x)}
 
 
@@ -305,7 +306,7 @@ def test_presentation(name):
 
 
 def test_no_neurons():
-    found = conditional_equivalence("erf").at(1, [], [])
+    found = ERF.at(1, [], [])
     assert found.mean == found.slope == found.residual_variance == ()
 
 
@@ -322,12 +323,12 @@ def test_no_neurons():
             "student holds an unevaluated Integral",
         ),
         (
-            lambda: conditional_equivalence("erf").residual_covariance("2"),  # type: ignore[arg-type]
+            lambda: ERF.residual_covariance("2"),  # type: ignore[arg-type]
             ParameterError,
             "order K must be an integer",
         ),
         (
-            lambda: conditional_equivalence("erf").at(1, b"12", [1, 1]),
+            lambda: ERF.at(1, b"12", [1, 1]),
             ParameterError,
             "overlaps has to be a sequence of numbers",
         ),
@@ -347,45 +348,25 @@ def test_no_neurons():
             AssumptionError,
             "same name, different assumptions",
         ),
-        (lambda: conditional_equivalence("erf").coefficient(-1), ParameterError, "k must be"),
-        (lambda: conditional_equivalence("erf").coefficient(33), ParameterError, "at most 32"),
+        (lambda: ERF.coefficient(-1), ParameterError, "k must be"),
+        (lambda: ERF.coefficient(33), ParameterError, "at most 32"),
+        (lambda: ERF.residual_covariance(1), ParameterError, "from 2 to"),
+        (lambda: ERF.at(1, [1], []), ParameterError, "overlaps are 1"),
+        (lambda: ERF.at(1, [1], [0]), ParameterError, r"spreads\[0\] has"),
+        (lambda: ERF.at(1, "1", [1]), ParameterError, "overlaps has to be"),
+        (lambda: ERF.at(X, [1], [1]), ParameterError, "projection has"),
+        (lambda: ERF.at(1, [1, "2"], [1, 1]), ExpressionError, r"overlaps\[1\]"),
         (
-            lambda: conditional_equivalence("erf").residual_covariance(1),
-            ParameterError,
-            "from 2 to",
-        ),
-        (lambda: conditional_equivalence("erf").at(1, [1], []), ParameterError, "overlaps are 1"),
-        (
-            lambda: conditional_equivalence("erf").at(1, [1], [0]),
-            ParameterError,
-            r"spreads\[0\] has",
-        ),
-        (
-            lambda: conditional_equivalence("erf").at(1, "1", [1]),
-            ParameterError,
-            "overlaps has to be",
-        ),
-        (lambda: conditional_equivalence("erf").at(X, [1], [1]), ParameterError, "projection has"),
-        (
-            lambda: conditional_equivalence("erf").at(1, [1, "2"], [1, 1]),
-            ExpressionError,
-            r"overlaps\[1\]",
-        ),
-        (
-            lambda: conditional_equivalence("erf").at(float("nan"), [1], [1]),
+            lambda: ERF.at(float("nan"), [1], [1]),
             ParameterError,
             "projection has to be a finite real number",
         ),
         (
-            lambda: conditional_equivalence("erf").at(1, [1], [float("inf")]),
+            lambda: ERF.at(1, [1], [float("inf")]),
             ParameterError,
             r"spreads\[0\] has to be a finite real number",
         ),
-        (
-            lambda: conditional_equivalence("erf").at(1, [1], [1], digits=0),
-            ParameterError,
-            "digits",
-        ),
+        (lambda: ERF.at(1, [1], [1], digits=0), ParameterError, "digits"),
         # E exp(z²/4) is finite, E exp(z²) is not.
         (
             lambda: conditional_equivalence("exp(z**2/8)").at(1, [1], [2]),

@@ -1,8 +1,4 @@
 import math
-import os
-import subprocess
-import sys
-import textwrap
 
 import pytest
 import sympy as sp
@@ -10,7 +6,6 @@ from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import MissingDependencyError, ParameterError
 from giantstep.symbolic.exact.fields import exact_field
-from giantstep.symbolic.gaussian.hermite_polynomials import hermite_polynomial
 from giantstep.symbolic.hermite import heat_flow as module
 from giantstep.symbolic.hermite.heat_flow import (
     function_of,
@@ -80,13 +75,6 @@ def test_the_mean_is_the_constant_term_of_the_symbol(terms):
     for field in FIELDS:
         element = polynomial(field, terms)
         assert gaussian_mean(element) == symbol_of(element).get((0, 0, 0), FIELDS[field].zero)
-
-
-@pytest.mark.parametrize("n", range(12))
-def test_hermite_polynomials_flow_to_powers(n):
-    ring, x = sp.ring("x", sp.QQ)
-    element = ring.from_expr(hermite_polynomial(n, sp.Symbol("x")))
-    assert symbol_of(element) == x**n
 
 
 def test_values():
@@ -163,36 +151,3 @@ def test_python_flint_needs_rationals():
     _, x = sp.ring("x", FIELDS["QQ<sqrt(2)>"])
     with pytest.raises(ParameterError, match="needs a ring over QQ"):
         heat_flow(x, use_flint=True)
-
-
-SCRIPT = """
-import sys
-if sys.argv[1] == "blocked":
-    sys.modules["flint"] = None
-import sympy as sp
-from giantstep.symbolic.hermite.expansion import HermiteExpansion
-x, y = sp.symbols("x y", real=True)
-f = (x + 2 * y / 3) ** 7 - x**4 * y
-g = sp.sqrt(2) * f + sp.cos(sp.pi / 7) * x
-for h in (f, g, f / sp.pi):
-    expansion = HermiteExpansion.from_polynomial(h, [x, y])
-    print(expansion.to_dict(), expansion.norm_squared, expansion.polynomial())
-print(HermiteExpansion.from_polynomial(f, [x, y]).rotate(sp.Matrix([[3, 4], [-4, 3]]) / 5))
-"""
-
-
-def printed(flint, ground_types):
-    run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT), flint],
-        env=os.environ | {"SYMPY_GROUND_TYPES": ground_types},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return run.stdout
-
-
-def test_all_is_the_same_without_python_flint():
-    without = printed("blocked", "python")
-    assert "He(2, x)" in without
-    assert printed("allowed", "auto") == without

@@ -157,6 +157,8 @@ CATALOGUE = (
     Row("P19", _P19, 3, 1, "⟨(1,2,3)⟩ ⊂ ⟨(1,0,-3), (0,1,3)⟩ ⊂ R3", False, "⟨(1,2,3)⟩ ⊂ R3",
         1, (1, 1, 1), 1, 1, "32", "32; 18 ×2; 0", "5202/343; 5031/343; 2115/343; 0", "0",
         "⟨(1,2,3)⟩", SAME),
+    # A comment in the companion code of Dandi et al. says that it stays on the spike; the gradient
+    # (2 + 4s, 1/2) on ξ = s(4, 1) and a simulation of two steps say that it does not.
     Row("P20", "(4*x1 + x1**2 + x2)/2", 2, 1, "⟨(1,1/4)⟩ ⊂ R2", False, "R2", 1, (1, 1), 1, 1,
         "5", "19/4; 1/2; 0", "33/578; 1/578; 0", "0", SAME, "⟨(1,1/4)⟩", mean="1/2"),
     Row("P21", "He(2, x1) + He(2, x1)*He(2, x2) + x1*x2*x3", 3, 2, "{0}", True, "⟨e1⟩ ⊂ R3",

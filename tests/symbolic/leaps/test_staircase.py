@@ -77,35 +77,6 @@ def test_catalogue_of_functions_that_are_no_polynomials(row):
     assert list(second.subspaces[1:]) == chain(row.second_order, row)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        # On ξ = s(1, 1) the gradient is (1 + 2s, 1 - 2s).
-        ("x1 + He(2, x1) + x2 - He(2, x2)", "⟨(1, 1)⟩ ⊂ R^2"),
-        # Equal teachers: (1 + 2s, 1 + 2s).
-        ("x1 + He(2, x1) + x2 + He(2, x2)", "⟨(1, 1)⟩"),
-        # (1 + 2s)(1, 2, 3), although the teachers differ: Σ He_2 is invariant under rotations.
-        ("x1 + 2*x2 + 3*x3 + He(2, x1) + He(2, x2) + He(2, x3)", "⟨(1, 2, 3)⟩"),
-        ("x1 + x1*x2 + x1*x3", "⟨e1⟩ ⊂ ⟨e1, (0, 1, 1)⟩"),
-        ("x1 + x1*x2 + He(3, x1)*x3", "⟨e1⟩ ⊂ R^3"),
-        # A comment in the companion code of Dandi et al. says that it stays on the spike; the
-        # gradient (2 + 4s, 1/2) on ξ = s(4, 1) and a simulation of two steps say that it does not.
-        ("(4*x1 + x1**2 + x2)/2", "⟨(1, 1/4)⟩ ⊂ R^2"),
-        ("x1 + sin(x1)*x2 + cos(x1)*x3", "⟨(1, 0, exp(-1/2))⟩ ⊂ R^3"),
-    ],
-)
-def test_worked_examples(text, expected):
-    found = staircase(text)
-    assert " ⊂ ".join(map(str, found.subspaces[1:])) == expected
-
-
-def test_vanishing_only_after_simplification():
-    # F = erf(ξ1/√2) + A(ξ1) ξ2 with A(s) = s erf(s/√2) + 2φ(s): on ξ = s(1, 1) both components of
-    # the gradient are A(s), although nothing in the target suggests it.
-    found = staircase("sign(x1) + abs(x1)*x2")
-    assert str(found.final) == "⟨(1, 1)⟩" and found.has_ended and not found.saturates
-
-
 def test_certified_example():
     found = staircase("tanh(x1)*(1 + x2) + softplus(x1)*x3")
     (row,) = found.subspaces[1].numeric()

@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
@@ -21,15 +21,11 @@ from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 from .compiled_c import COMPILER, FLAGS, CompiledKernel, compile_c, require_compiler
-from .vectors import MEAN_FIELD, SPIKED_VECTORS, VECTORS
+from .target_files import lowered_of
+from .vectors import MEAN_FIELD, SPIKED_VECTORS
 
 z = sp.Symbol("z", real=True)
 x = sp.Symbol("x", positive=True)
-
-
-@functools.cache
-def lowered_of(build):
-    return lower(build())
 
 
 @pytest.fixture(scope="module")
@@ -55,30 +51,6 @@ def compile_system(system, folder, flags=("-O0",), tables=None):
 # ---------------------------------------------------------------- numbers
 
 
-def parameters():
-    """All vectors; one of the spiked model in every run."""
-    quick = {v.name for v in [*MEAN_FIELD, SPIKED_VECTORS[0]]}
-    return [
-        pytest.param(v, id=str(v), marks=[] if v.name in quick else pytest.mark.slow)
-        for v in VECTORS
-    ]
-
-
-@pytest.mark.parametrize("vector", parameters())
-def test_reproduces_independent_digits(vector, compiled):
-    kernel = compiled(vector.system)
-    found = kernel.solve(vector.parameters, vector.float_data)
-    assert found.status == kernel.constant("OK")
-    with mpmath.workdps(30):
-        for name, text in vector.expected.items():
-            error = float(abs(mpmath.mpf(found.values[name]) - mpmath.mpf(text)))
-            # An unknown that vanishes keeps the size of the last Newton step.
-            assert error <= found.errors[name] + (1e-14 if float(text) == 0.0 else 0.0), name
-    first = kernel.outputs[0]
-    if float(vector.expected[first]) != 0.0:
-        assert found.errors[first] <= 1e-10 * abs(found.values[first])
-
-
 CASES = {
     "no spike": ("tanh", "sin", {"step_size": 0.0}),
     "even": ("z**2", "z**2", {"allow_non_odd": True}),
@@ -90,11 +62,7 @@ CASES = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    # The other two have the same rules and other functions.
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in ("no spike", "even")))
-        for name in CASES
-    ],
+    CASES,
 )
 def test_agrees_with_the_numba_solver(name, tmp_path):
     student, teacher, options = CASES[name]
@@ -159,23 +127,24 @@ def agree(model, folder):
         assert np.all(difference <= found.errors[:, k] + other), name
 
 
-@pytest.mark.parametrize("a", [0.5, 3.0, 6.0])
-def test_an_integrand_that_grows_is_followed_as_far_as_it_matters(a, tmp_path):
+def test_an_integrand_that_grows_is_followed_as_far_as_it_matters(tmp_path):
     # E[exp(a z) sigmoid(z - 1)]: at a = 6 the mass sits around z = 6, and reaches to 15.
     slope = sp.Symbol("a", real=True)
     value = GaussianExpectation(sp.exp(slope * z) / (1 + sp.exp(1 - z)) * sp.tanh(x + z) ** 2, z)
     system = SaddlePointSystem.from_fixed_point(
         {x: 1 + 0 * slope}, name="growth", parameters=(slope,), outputs={"mean": value}
     )
-    found = compile_system(system, tmp_path).solve({"a": a})
-    with mpmath.workdps(30):
-        exact = mpmath.quad(
-            lambda t: mpmath.npdf(t) * mpmath.exp(a * t) / (1 + mpmath.exp(1 - t))
-            * mpmath.tanh(1 + t) ** 2,
-            range(-20, 31),
-        )  # fmt: skip
-        error = float(abs(mpmath.mpf(found.values["mean"]) - exact))
-    assert error <= found.errors["mean"] <= 1e-10 * float(exact)
+    kernel = compile_system(system, tmp_path)
+    for a in (0.5, 3.0, 6.0):
+        found = kernel.solve({"a": a})
+        with mpmath.workdps(30):
+            exact = mpmath.quad(
+                lambda t, a=a: mpmath.npdf(t) * mpmath.exp(a * t) / (1 + mpmath.exp(1 - t))
+                * mpmath.tanh(1 + t) ** 2,
+                range(-20, 31),
+            )  # fmt: skip
+            error = float(abs(mpmath.mpf(found.values["mean"]) - exact))
+        assert error <= found.errors["mean"] <= 1e-10 * float(exact)
 
 
 def step_equation():
@@ -186,24 +155,22 @@ def step_equation():
     return SaddlePointSystem.from_fixed_point({y: 1 / (1 + y) + rise}, name="k", parameters=(s,))
 
 
-@pytest.mark.parametrize(("s", "bound"), [(400, 1e-10), (2000, 1e-8)])
-def test_rules_do_not_step_over_a_narrow_integrand(s, bound, tmp_path):
-    found = compile_system(step_equation(), tmp_path).solve({"s": float(s)})
-    with mpmath.workdps(25):
-        # By parts: P(z > y + t/s) for t of the logistic law.
-        def rise(y):
-            def integrand(t):
-                return mpmath.ncdf(-y - t / s) * mpmath.sech(t / 2) ** 2 / 4
-
-            return mpmath.quad(integrand, [-60, -10, 0, 10, 60])
-
-        exact = mpmath.findroot(lambda y: y - 1 / (1 + y) - rise(y), mpmath.mpf("0.8"))
-        error = float(abs(mpmath.mpf(found.values["y"]) - exact))
-    assert error <= found.errors["y"] <= bound
-
-
-def test_an_integrand_that_no_rule_resolves_is_no_number(tmp_path):
+def test_rules_do_not_step_over_a_narrow_integrand(tmp_path):
     kernel = compile_system(step_equation(), tmp_path)
+    for s, bound in ((400, 1e-10), (2000, 1e-8)):
+        found = kernel.solve({"s": float(s)})
+        with mpmath.workdps(25):
+            # By parts: P(z > y + t/s) for t of the logistic law.
+            def rise(y, s=s):
+                def integrand(t):
+                    return mpmath.ncdf(-y - t / s) * mpmath.sech(t / 2) ** 2 / 4
+
+                return mpmath.quad(integrand, [-60, -10, 0, 10, 60])
+
+            exact = mpmath.findroot(lambda y: y - 1 / (1 + y) - rise(y), mpmath.mpf("0.8"))
+            error = float(abs(mpmath.mpf(found.values["y"]) - exact))
+        assert error <= found.errors["y"] <= bound
+    # One that no rule resolves is no number.
     found = kernel.solve({"s": 1e7})
     assert found.status == kernel.constant("UNRESOLVED") and "scale" in found.message
     assert np.isnan(found.values["y"]) and np.isinf(found.errors["y"])
@@ -305,41 +272,6 @@ def test_no_rows_are_no_error(ridge):
     assert ridge.solve_many(np.empty((0, 4))).status == ridge.constant("OK")
 
 
-def test_equations_without_a_solution_say_so(tmp_path):
-    s = sp.Symbol("s", positive=True)
-    system = SaddlePointSystem.from_fixed_point(
-        {x: s * sp.exp(x)}, name="none", parameters=(s,), outputs={"twice": 2 * x}
-    )
-    kernel = compile_system(system, tmp_path)
-    # x = s exp(x) has a solution up to s = 1/e only.
-    assert kernel.solve({"s": 0.3}).status == kernel.constant("OK")
-    found = kernel.solve({"s": 0.4})
-    assert found.status == kernel.constant("NO_SOLUTION") and "no solution" in found.message
-    assert found.info[0].iterations < 0 and all(np.isinf(e) for e in found.errors.values())
-    assert all(np.isnan(v) for v in found.values.values())
-
-
-def test_data_that_cannot_be_are_refused(compiled):
-    vector = next(v for v in MEAN_FIELD if v.data is not None)
-    kernel = compiled(vector.system)
-    good = vector.float_data["spectrum"]
-    for broken in (
-        {k: [*v[:-1], float("nan")] for k, v in good.items()},
-        {**good, "weight": [0.0] * len(good["t"])},
-        {**good, "weight": [-1.0] * len(good["t"])},
-    ):
-        found = kernel.solve(vector.parameters, {"spectrum": broken})
-        assert found.status == kernel.constant("BAD_ARGUMENT") and "data set" in found.message
-    # Weights are relative.
-    once = kernel.solve(vector.parameters, {"spectrum": good})
-    often = kernel.solve(
-        vector.parameters, {"spectrum": {**good, "weight": [7.0] * len(good["t"])}}
-    )
-    assert_allclose(
-        list(once.values.values()), list(often.values.values()), rtol=1e-13, atol=0
-    )  # the weights 1/6 and 7/42 differ by rounding
-
-
 def test_threads_share_nothing(compiled):
     vector = SPIKED_VECTORS[0]
     kernel = compiled(vector.system)
@@ -354,27 +286,6 @@ def test_threads_share_nothing(compiled):
 
 
 # ---------------------------------------------------------------- text
-
-
-HOSTILE = ("double", "gamma", "exp", "solve", "weight", "int_", "p", "sum_1", "NULL", "values")
-
-
-def test_names_of_users_mean_nothing_else_in_c(tmp_path):
-    symbols = {name: sp.Symbol(f"s{k}", positive=True) for k, name in enumerate(HOSTILE)}
-    total = sum(symbols.values())
-    unknown = sp.Symbol("y", positive=True)
-    system = SaddlePointSystem.from_fixed_point(
-        {unknown: GaussianExpectation(sp.tanh(z + total / (1 + unknown)) ** 2, z) + total},
-        name="hostile",
-        parameters=tuple(symbols.values()),
-        identifiers={**{s: name for name, s in symbols.items()}, unknown: "struct"},
-        outputs={"float": unknown + symbols["double"]},
-    )
-    kernel = compile_system(system, tmp_path)
-    assert kernel.parameters == HOSTILE
-    found = kernel.solve(dict.fromkeys(HOSTILE, 0.1))
-    assert found.status == kernel.constant("OK")
-    assert_allclose(found.values["float"], found.values["struct"] + 0.1, rtol=1e-15, atol=0)
 
 
 def test_a_kernel_may_be_called_by_a_word_of_c(tmp_path):
@@ -406,25 +317,6 @@ def test_the_example_in_the_header_runs_clean(vector, tmp_path):
     done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert re.match(r"\w+ = [-\d.e]+, error \d.\de-1\d\n", done.stdout), done.stdout
-
-
-def test_the_header_says_what_it_is():
-    header = c_files.files(lowered_of(SPIKED_VECTORS[0].system), name="k")["k.h"]
-    for text in (
-        "Cui et al., arXiv 2402.04980, Result 3.3", "V_1 = c*E_{X~MP(beta)}", "ridge: lambda",
-        "Generated by giantstep", "without conditions",
-    ):  # fmt: skip
-        assert text in header
-
-
-def test_a_function_that_c_lacks_is_refused_by_name():
-    class bessel(sp.Function):
-        nargs = 1
-
-    from giantstep.symbolic.printing.printers import CPrinter
-
-    with pytest.raises(EmissionError, match="target 'c' has no rule for bessel"):
-        CPrinter().print(bessel(x))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from giantstep.errors import EmissionError
+from giantstep.runtime.quadrature import sufficient_reach
+from giantstep.runtime.rules import REACH_NODES
 from giantstep.symbolic.lowering import driver as refinement
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.printing.language import Function, Parameter
@@ -104,12 +106,12 @@ def test_coarser_rules_have_half_the_panels_and_end_sooner(driver):
 
 
 def test_rules_whose_integrands_do_not_move_end_where_the_tables_say():
-    fixed = defined(refinement.end_function("line_end", nested=False), PythonLanguage())
+    fixed = defined(refinement.rule_function("fixed_end", "line_end"), PythonLanguage())
     assert {fixed(12.0, level, back) for level in range(9) for back in range(3)} == {12.0}
 
 
 def test_a_grid_halves_distances_every_second_level():
-    size = defined(refinement.coarseness_function(grid=True), PythonLanguage())
+    size = defined(refinement.rule_function("grid_coarseness", "rule_coarseness"), PythonLanguage())
     assert size(4, 0) == pytest.approx(0.25, rel=1e-15)
     assert size(1, 1) == pytest.approx(math.sqrt(2), rel=1e-15)
     wanted = defined(refinement.wanted_function(grid=True), PythonLanguage())
@@ -117,12 +119,12 @@ def test_a_grid_halves_distances_every_second_level():
 
 
 @pytest.mark.parametrize("power", [0, 4, 12])
-def test_reach_of_tables_that_grow(driver, power):
-    reach, longer = 0.0, 10.5
-    while reach != longer:
-        reach = longer
-        x = np.linspace(-reach, reach, driver["REACH_NODES"])
-        longer = driver["rule_suffices"](reach, [*np.ones(len(x)), *np.cosh(x) ** power], 2)
+def test_reach_of_tables_that_grow(power):
+    reach = sufficient_reach(10.5, lambda x: np.stack([np.ones(len(x)), np.cosh(x) ** power]))
+    # C and Julia have a translation of what decides.
+    translated = defined(refinement.rule_function("farther", "rule_suffices"), PythonLanguage())
+    x = np.linspace(-reach, reach, REACH_NODES)
+    assert translated(reach, [*np.ones(len(x)), *np.cosh(x) ** power], 2) == reach
 
     def size(x):
         return 2 * power * np.log(np.cosh(x)) - x**2 / 2

@@ -19,7 +19,7 @@ from giantstep.symbolic.lowering.lowered import lower
 
 from . import hand_programs as hand
 from .generated_code import module_of
-from .target_checks import POINT, assert_within_estimates
+from .target_files import POINT, assert_within_estimates
 from .vectors import VECTORS as ALL_VECTORS
 
 jax = pytest.importorskip("jax")

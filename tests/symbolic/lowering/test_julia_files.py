@@ -12,6 +12,7 @@ from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.printing.printers import JuliaPrinter
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
+from .target_files import lowered_of
 from .vectors import MEAN_FIELD, SPIKED_VECTORS
 
 tree_sitter = pytest.importorskip("tree_sitter", reason="reads the syntax of Julia")
@@ -24,8 +25,8 @@ VECTORS = {v.system: v for v in [*MEAN_FIELD, SPIKED_VECTORS[0]]}
 
 
 @functools.cache
-def lowered_of(build):
-    return lower(build())
+def text_of(build):
+    return module(lowered_of(build))
 
 
 def nodes_of(text):
@@ -58,7 +59,7 @@ def test_the_check_finds_what_is_wrong():
 
 @pytest.mark.parametrize("vector", VECTORS.values(), ids=str)
 def test_is_julia(vector):
-    text = module(lowered_of(vector.system))
+    text = text_of(vector.system)
     assert_julia(text)
     assert "syntax checked only" in text and "without conditions" in text
     assert not re.search(r"^\s*(using|import)\b", text, re.MULTILINE)
@@ -66,7 +67,7 @@ def test_is_julia(vector):
 
 def test_every_name_is_defined_in_the_module_or_in_base():
     for vector in VECTORS.values():
-        text = module(lowered_of(vector.system))
+        text = text_of(vector.system)
         called = set(re.findall(r"(?<![\w.:!@])([a-z]\w*)\(", re.sub(r"#.*|\"[^\"]*\"", "", text)))
         defined = set(re.findall(r"^(?:function )?(\w+)\(", text, re.MULTILINE))
         base = set(

@@ -136,8 +136,6 @@ def test_what_holds_the_node_alone_is_computed_once_a_node():
     assert loops
     assert all(not a.value.has(sp.tanh) for x in loops for a in x.locals[: x.of_node])
     assert "    first_point = last_point" in kernel.source("numba")
-    assert not kernel.program.cut
-    assert giantstep.lower(system(JUMP[0])).program.cut
 
 
 def test_a_smooth_average_agrees_with_scipy():

@@ -14,6 +14,7 @@ from giantstep.errors import EmissionError
 from giantstep.symbolic.expressions.functions import OwenT, relu, sigmoid, softplus
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.printing.printers import (
+    CPrinter,
     MpmathPrinter,
     NumpyPrinter,
     ScalarPrinter,
@@ -114,7 +115,7 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize("printer", [ScalarPrinter, NumpyPrinter, MpmathPrinter])
+@pytest.mark.parametrize("printer", [ScalarPrinter, NumpyPrinter, MpmathPrinter, CPrinter])
 @pytest.mark.parametrize(("expr", "name"), UNKNOWN, ids=[name for _, name in UNKNOWN])
 def test_unknown_nodes_are_refused_by_name(printer, expr, name):
     with pytest.raises(EmissionError, match=name):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from ...errors import ParameterError
-from ...numeric.arguments import whole_number
-from ..curves import Curve
-from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
+from ....errors import ParameterError
+from ....numeric.arguments import whole_number
+from ...curves import Curve
+from ...figures import BLUE, GREEN, GREY, VERMILLION, drawing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,28 +53,29 @@ class RiskOverSteps(Curve):
         *,
         simulation: xr.Dataset | None = None,
         ax: Any = None,
+        **style: Any,
     ) -> Any:
         """Draw all forms, solid where they hold, with the edges of the windows and networks.
 
         With `of` or `simulation` as :meth:`Curve.plot`.
         """
         if of is not None or simulation is not None:
-            return super().plot(of, simulation=simulation, ax=ax)
+            return super().plot(of, simulation=simulation, ax=ax, **style)
         data = self.dataset
         steps = data["step_size"].to_numpy()
         left_out = data["small"].to_numpy() * float(data.attrs["left_out_per_small"])
         trusted = left_out <= float(data.attrs["trusted"])
-        with styled():
-            axes = checked_axes(ax)
-            for name, (label, colour, style) in _LINES.items():
+        with drawing(ax, style) as (axes, pen):
+            for name, (label, colour, dashes) in _LINES.items():
                 if name not in data or not np.isfinite(data[name]).any():
                     continue
                 values = data[name].to_numpy()
                 if name == "risk_operator":
                     # Continued thinly where networks are known to deviate.
-                    axes.plot(steps, values, color=colour, linewidth=0.8, alpha=0.5)
+                    thin = {"color": pen.colour or colour, "linewidth": 0.8, "alpha": 0.5}
+                    axes.plot(steps, values, **thin)
                     values = np.where(trusted, values, np.nan)
-                axes.plot(steps, values, color=colour, linestyle=style, label=label)
+                axes.plot(steps, values, **pen(label, several=True, color=colour, linestyle=dashes))
             if "risk_mean" in data:
                 axes.errorbar(
                     steps,

@@ -7,14 +7,14 @@ from typing import Any
 
 import sympy as sp
 
-from ...symbolic.systems.ridge_equivalent import SignalResponse, Spike
-from ..claims import Finding, Status, declare_claim, evidence
-from ..identities import cancels, identities_hold
-from ..one_gradient_step.model import OneGradientStep
-from ..one_gradient_step.risk import Readout
-from ..one_gradient_step.symbols import beta, step_size, teacher_linear, teacher_residual
-from ..penalties import paper_ridge
-from ..spiked_random_features.vocabulary.model import VocabularyFeatures
+from ....symbolic.systems.ridge_equivalent import SignalResponse, Spike
+from ...claims import Finding, Status, declare_claim, evidence
+from ...identities import cancels, identities_hold
+from ...penalties import paper_ridge
+from ...spiked_random_features.vocabulary.model import VocabularyFeatures
+from ..model import OneGradientStep
+from ..risk import Readout
+from ..symbols import beta, step_size, teacher_linear, teacher_residual
 from . import physics
 
 _MLHD = "Moniri, Lee, Hassani, Dobriban, arXiv 2310.07891"

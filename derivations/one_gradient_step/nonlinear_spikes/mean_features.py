@@ -18,10 +18,10 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermevander
 from numpy.typing import NDArray
 
-from ...numeric.smoothed import Smoothed, resolved_panels
-from ...runtime.quadrature import REACH, gauss_hermite_rule, legendre_panels, normal_density
-from ...symbolic.expressions.activations import activation
-from ..activation_functions import elementwise
+from ....numeric.smoothed import Smoothed, resolved_panels
+from ....runtime.quadrature import REACH, gauss_hermite_rule, legendre_panels, normal_density
+from ....symbolic.expressions.activations import activation
+from ...activation_functions import elementwise
 from . import physics
 
 Array = NDArray[np.float64]

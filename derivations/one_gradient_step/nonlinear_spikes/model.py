@@ -3,65 +3,65 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ...digits import checked_digits
-from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import is_one_of, positive_number, whole_number
-from ...numeric.networks.network import Network
-from ...numeric.networks.sizes import sample_count
-from ...numeric.saddle_point_solver import BatchSolution
-from ...pages import Block, Table, as_html
-from ...result import Number, Result, quantity
-from ...symbolic.expressions.activations import activation
-from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
-from ...symbolic.gaussian.enclosures import INTERMEDIATE_DIGITS
-from ...symbolic.gaussian.zero_test import is_exactly_zero
-from ...symbolic.hermite.coefficients import hermite_coefficients
-from ...symbolic.lowering.lowered import LoweredSystem, lower
-from ...symbolic.printing.compiled import compiled
-from ..activation_functions import elementwise
-from ..certificates.certificate import Certificate, certificate_wanted
-from ..curves import Columns, Names, solve_groups
-from ..derived import derived
-from ..json_text import SavedModel
-from ..kernels.arguments import known_names
-from ..kernels.certified import enclosed_parameter
-from ..kernels.kernel import Kernel
-from ..kernels.precise import exact_number
-from ..networks import SimulatedNetworks, simulate
-from ..one_gradient_step.kernel_equations import kappa, place
-from ..one_gradient_step.kernel_spectrum import curve_of
-from ..one_gradient_step.model import OneGradientStep
-from ..one_gradient_step.risk import (
+from ....digits import checked_digits
+from ....errors import AssumptionError, ParameterError
+from ....numeric.arguments import is_one_of, positive_number, whole_number
+from ....numeric.networks.network import Network
+from ....numeric.networks.sizes import sample_count
+from ....numeric.saddle_point_solver import BatchSolution
+from ....pages import Block, Table
+from ....result import Number, Result, quantity
+from ....symbolic.expressions.activations import activation
+from ....symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ....symbolic.gaussian.enclosures import INTERMEDIATE_DIGITS
+from ....symbolic.gaussian.zero_test import is_exactly_zero
+from ....symbolic.hermite.coefficients import hermite_coefficients
+from ....symbolic.lowering.lowered import LoweredSystem, lower
+from ....symbolic.printing.compiled import compiled
+from ...activation_functions import elementwise
+from ...certificates.certificate import Certificate, certificate_wanted
+from ...curves import Columns, Names, solve_groups
+from ...derived import derived
+from ...json_text import SavedModel
+from ...kernels.arguments import known_names
+from ...kernels.certified import enclosed_parameter
+from ...kernels.kernel import Kernel
+from ...kernels.precise import exact_number
+from ...late import given_by
+from ...networks import SimulatedNetworks, simulate
+from ...penalties import given_penalty, one_penalty, readout_penalty
+from ...sensitivities import Directions, HasSensitivities
+from ...teachers import refuse_directions
+from ..kernel_equations import kappa, place
+from ..kernel_spectrum import curve_of
+from ..model import OneGradientStep
+from ..risk import (
     RiskDerivation,
     exact_parameters,
     exact_penalty,
     kernel_columns,
     model_parameters,
     proven_parameters,
-    risk_kernel,
 )
-from ..one_gradient_step.symbols import IDENTIFIERS, alpha, beta, linear
-from ..penalties import given_penalty, one_penalty, readout_penalty
-from ..sensitivities import Directions, HasSensitivities, exact_optimum
-from ..spiked_random_features.vocabulary.model import VocabularyFeatures
-from ..teachers import refuse_directions
+from ..symbols import IDENTIFIERS, alpha, beta, linear
 from . import physics
+from .expansion import expansion
 from .mean_features import MeanFeatures
 from .over_steps import RiskOverSteps, risk_over_steps
 from .system import width_system
 
 if TYPE_CHECKING:
-    from ..one_gradient_step.model import OneGradientStep
-    from ..spiked_random_features.vocabulary.model import VocabularyFeatures
+    from ...spiked_random_features.vocabulary.model import VocabularyFeatures
+    from ..model import OneGradientStep
 
 Array = NDArray[np.float64]
 
@@ -205,13 +205,15 @@ class DegreeSpikes(Result):
         )
         yield self.rests_on
 
-    def plot(self, *, ax: Any = None) -> Any:
+    def plot(self, *, ax: Any = None, **style: Any) -> Any:
         """Draw the bulk of the kernel and mark the outlier of each degree.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
             Where to draw; default: a new figure, found as ``axes.figure``.
+        style : optional
+            Keywords of matplotlib's lines, such as `color` and `label`.
 
         Returns
         -------
@@ -223,7 +225,7 @@ class DegreeSpikes(Result):
             Without matplotlib.
         """
         kernel = OneGradientStep.from_json(self.step).conjugate_kernel(trained=False)
-        axes = kernel.plot(ax=ax)
+        axes = kernel.plot(ax=ax, **style)
         axes.set_title("outliers of single degrees")
         marks = self.outliers.items()
         for number, (name, value) in enumerate(marks):
@@ -274,6 +276,7 @@ class StepAtWidth(SavedModel, HasSensitivities):
     """
 
     _model: ClassVar[str] = "one gradient step at a width"
+    _error: ClassVar[str] = "risk"
 
     step: OneGradientStep
     width: int
@@ -348,6 +351,17 @@ class StepAtWidth(SavedModel, HasSensitivities):
         }
 
     @property
+    def exact_coefficients(self) -> dict[str, sp.Expr]:
+        """Hermite coefficients beyond the linear ones, exactly: ``student_3`` and such."""
+        most = len(self._coefficients["student"]) - 1
+        return {
+            f"{layer}_{k}": value
+            for layer, name in (("student", self.step.student), ("teacher", self.step.teacher))
+            for k, value in enumerate(_exact_coefficients(name, most))
+            if k != 1
+        }
+
+    @property
     def _nonzero(self) -> tuple[int, ...]:
         """Degrees of which the student has a coefficient."""
         return tuple(k for k, text in enumerate(self._coefficients["student"]) if text != "0")
@@ -359,14 +373,9 @@ class StepAtWidth(SavedModel, HasSensitivities):
     def kernel(self) -> Kernel:
         """Return the kernel of the form of powers, with the parameters of the model as defaults."""
         assert self.degrees is not None
-        result = _derivation(self.step.cache, tuple(self.degrees), self._normal)
-        return replace(
-            risk_kernel(self.step),
-            name=result.name,
-            title=result.title,
-            code=result.code,
-            domains={**result.domains, "width": "positive"},
-            labels=result.labels,
+        found = _derivation(self.step.cache, tuple(self.degrees), self._normal)
+        return replace(found, domains={**found.domains, "width": "positive"}).kernel(
+            self.step,
             make=partial(_lowered, tuple(self.degrees), self._normal),
             defaults=self._parameters(),
             exact_defaults=partial(_exact_defaults, self),
@@ -612,48 +621,9 @@ class StepAtWidth(SavedModel, HasSensitivities):
         given = {**self._parameters(), "step_size": step_size}
         return float(function(*(given[name] for name in names)))
 
-    # ------------------------------------------------------------------ other models
-
-    def as_letters(self, *, nodes: int = 10) -> VocabularyFeatures:
-        r"""Return spiked random features whose letters are the readouts of the step.
-
-        A giant step of size :math:`s = \eta/\sqrt N` for each neuron, at this width: all that the
-        forms of this model leave out at relative order θ²/N is in them.
-
-        Parameters
-        ----------
-        nodes : int
-            Letters that stand for a normal readout.
-
-        Raises
-        ------
-        AssumptionError
-            If the step size is zero.
-        """
-        if not self.step.effective_step_size:
-            raise AssumptionError("without a step there are no letters; use OneGradientStep")
-        options: dict[str, Any] = {
-            "step_size": self.step.effective_step_size / math.sqrt(self.width),
-            "alpha0": self.step.step_samples,
-            "beta": self.step.beta,
-            "noise_variance": self.step.noise_variance,
-            "width": self.width,
-            "allow_non_odd": not self.step.student_moments.odd,
-            "cache_folder": self.step.cache_folder,
-        }
-        teacher = self.step.teacher
-        if self.step.teacher_moments.mean:
-            teacher = f"{teacher} - ({self._coefficients['teacher'][0]})"
-        if self.letters is not None:
-            return VocabularyFeatures(
-                self.step.student, teacher, letters=self.letters, fractions=self.fractions or (),
-                **options,
-            )  # fmt: skip
-        from scipy.stats import norm
-
-        return VocabularyFeatures.from_law(
-            self.step.student, teacher, law=norm(), nodes=nodes, **options
-        )
+    as_letters = cast(
+        "Callable[..., VocabularyFeatures]", given_by("giantstep.derivations.bridge", "as_letters")
+    )
 
     def network(self) -> Network:
         """Return the network of the model at its width, for :func:`giantstep.simulate`.
@@ -696,6 +666,8 @@ class StepAtWidth(SavedModel, HasSensitivities):
         penalty = readout_penalty(ridge, self.step.alpha, self.step.beta, exact=False)
         return simulate(self.network(), alpha=self.step.alpha, ridge=float(penalty), **options)
 
+    expansion = expansion
+
     def over_steps(
         self, *, step_size: object, ridge: object = None, seeds: int = 0, **options: Any
     ) -> RiskOverSteps:
@@ -732,49 +704,6 @@ class StepAtWidth(SavedModel, HasSensitivities):
     def noise_variance(self) -> float:
         """Variance of the label noise."""
         return self.step.noise_variance
-
-    def optimum(
-        self,
-        *,
-        over: str | Sequence[str],
-        of: str = "risk",
-        bounds: object = None,
-        maximum: bool = False,
-        progress: bool = True,
-        **parameters: Any,
-    ) -> Any:
-        """Return the parameters at which an error is smallest, by exact derivatives.
-
-        Parameters
-        ----------
-        over : str or sequence of str
-            Parameters of :meth:`curve` but the width.
-        of : str
-            Any of its outputs but "risk_operator".
-        bounds, maximum, progress, **parameters
-            As for :meth:`giantstep.SpikedRandomFeatures.optimum`.
-
-        Returns
-        -------
-        Optimum or xarray.Dataset
-
-        Raises
-        ------
-        ParameterError
-            If a name is unknown, a parameter is missing or both given and optimised, or bounds
-            are no range inside of the parameter's domain.
-
-        Examples
-        --------
-        >>> import giantstep as gs
-        >>> step = gs.OneGradientStep("erf", "sin(3*z/2)", alpha=4, beta=1.5, noise_variance=0.05)
-        >>> best = step.at_width(6000).optimum(over="ridge", step_size=12)
-        >>> print(f"{best.ridge:.6f}, {best.kind}")
-        1.444249, interior minimum
-        """
-        return exact_optimum(
-            self, of=of, over=over, bounds=bounds, maximum=maximum, progress=progress, **parameters
-        )
 
     def at(self, **parameters: Any) -> Self:
         """Return this model with other parameters: its own, or those of the step.
@@ -852,11 +781,6 @@ class StepAtWidth(SavedModel, HasSensitivities):
     def __str__(self) -> str:
         degrees = ", ".join(map(str, self.degrees or ()))
         return f"{self.step}, width = {self.width}, degrees = {degrees}"
-
-    def _repr_html_(self) -> str:
-        rows = [("step", str(self.step)), ("width", str(self.width))]
-        rows.append(("degrees", ", ".join(map(str, self.degrees or ()))))
-        return as_html([Table(rows)])
 
 
 def at_width(
@@ -963,7 +887,7 @@ def _lowered(degrees: tuple[int, ...], normal: bool) -> LoweredSystem:
 def _exact_defaults(model: StepAtWidth, ctx: Any) -> dict[str, Any]:
     result = {name: ctx.mpf(repr(value)) for name, value in model._parameters().items()}
     result |= {k: v for k, v in exact_parameters(model.step, ctx).items() if k in result}
-    for name, value in _exact_of(model).items():
+    for name, value in model.exact_coefficients.items():
         if name in result:
             result[name] = ctx.mpf(str(value.evalf(ctx.dps + 5)))
     return result
@@ -977,21 +901,10 @@ def _proven_defaults(model: StepAtWidth, digits: int) -> dict[str, Any]:
     }
     result |= {k: v for k, v in proven_parameters(model.step, digits).items() if k in wanted}
     formulas = FormulaBalls({})
-    for name, value in _exact_of(model).items():
+    for name, value in model.exact_coefficients.items():
         if name in result:
             result[name] = formulas.enclosure(value, digits, most=INTERMEDIATE_DIGITS)
     return result
-
-
-def _exact_of(model: StepAtWidth) -> dict[str, sp.Expr]:
-    """Return the Hermite coefficients beyond the linear ones, exactly."""
-    most = len(model._coefficients["student"]) - 1
-    return {
-        f"{layer}_{k}": value
-        for layer, name in (("student", model.step.student), ("teacher", model.step.teacher))
-        for k, value in enumerate(_exact_coefficients(name, most))
-        if k != 1
-    }
 
 
 @lru_cache(maxsize=64)

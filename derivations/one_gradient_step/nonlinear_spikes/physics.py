@@ -32,12 +32,12 @@ from typing import Any
 
 import sympy as sp
 
-from ...symbolic.hermite.heat_flow import gaussian_moment
-from ...symbolic.systems.rank_one_perturbation import rank_one_outlier, residue_overlap
-from ...symbolic.systems.ridge_equivalent import NO_SPIKE, FeatureCovariance
-from ..one_gradient_step.kernel_equations import kappa, place, slope_sign
-from ..one_gradient_step.risk import Readout
-from ..one_gradient_step.symbols import (
+from ....symbolic.hermite.heat_flow import gaussian_moment
+from ....symbolic.systems.rank_one_perturbation import rank_one_outlier, residue_overlap
+from ....symbolic.systems.ridge_equivalent import NO_SPIKE, FeatureCovariance
+from ..kernel_equations import kappa, place, slope_sign
+from ..risk import Readout
+from ..symbols import (
     beta,
     linear,
     noise,

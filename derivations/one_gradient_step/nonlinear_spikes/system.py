@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import sympy as sp
 
-from ...symbolic.systems.equations import Equation
-from ...symbolic.systems.saddle_point import SaddlePointSystem
-from ..one_gradient_step.risk import (
+from ....symbolic.systems.equations import Equation
+from ....symbolic.systems.saddle_point import SaddlePointSystem
+from ..risk import (
     STEP,
     Readout,
     covariance,
@@ -18,7 +18,7 @@ from ..one_gradient_step.risk import (
     ridge_readout,
     risk_system,
 )
-from ..one_gradient_step.symbols import IDENTIFIERS, label_square, noise
+from ..symbols import IDENTIFIERS, label_square, noise
 from . import physics
 
 

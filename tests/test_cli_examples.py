@@ -1,0 +1,209 @@
+"""Every example in the help of a command runs, in a folder of its own, and writes what it says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from giantstep.cli import build_parser, main
+from giantstep.derivations import claims as registry
+
+# Files of users that examples name.
+FILES = {
+    "eigenvalues.txt": "0.5\n1\n1.5\n",
+    "mymodel.py": """\
+import giantstep as gs
+import sympy as sp
+from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
+
+
+def system():
+    return sherrington_kirkpatrick()
+""",
+    "my_claims.py": """\
+import giantstep as gs
+
+gs.declare_claim("two", title="Two", statement="$1 + 1 = 2$", source="here", status="derived here")
+
+
+@gs.evidence("two", "exact", "counted")
+def count():
+    return gs.Finding(1 + 1 == 2)
+""",
+}
+# What takes seconds: networks, all claims, digits, grids, first uses of a loss.
+SLOW = re.compile(
+    r"--simulate|^verify|^srf (figure|phase|bounds)|--letters|--loss|--certify|--certified|--joint"
+    r"|^conjecture|^dynamics|^multi-index|^one-step (phase|steps|spectrum|large-steps)|--digits"
+    r"|^kernel|^expand|^optimal|^curve|^one-step|^srf"
+)
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """All parsers, of commands and of commands of commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from parsers(below)
+
+
+def examples() -> list[str]:
+    """All examples, each once."""
+    found: dict[str, None] = {}
+    for parser in parsers(build_parser()):
+        text = re.sub(r"(?: \\)?\n {6,}", " ", parser.epilog or "")
+        for line in re.findall(r"^  giantstep (.*)$", text, re.M):
+            found[re.sub(r"\s+#.*", "", line).strip()] = None
+    return list(found)
+
+
+def marked() -> list[object]:
+    """Examples as parameters, slow ones marked."""
+    return [
+        pytest.param(line, marks=pytest.mark.slow) if SLOW.search(line) else line
+        for line in examples()
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with the files that examples name."""
+    pytest.importorskip("matplotlib")
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+SMALL = ["--dimension", "40"]
+
+
+def words(line: str) -> list[str]:
+    """The arguments of an example, with small networks and few claims: their own tests run all."""
+    result = shlex.split(line)
+    if result[0] == "verify":
+        named = any(not word.startswith("-") for word in result[1:])
+        few = ["--targets", "1", *SMALL] if "--targets" in result else []
+        return [word for word in result if word != "--slow"] + few + ([] if named else QUICK)
+    if "--simulate" in result:
+        return [*result, "--seeds", "2", *([] if "steps" in result else SMALL)]
+    return [*result, *(SMALL if result[:2] == ["srf", "figure"] else [])]
+
+
+QUICK = ["staircase-algorithm"]
+
+
+@pytest.mark.parametrize("line", marked())
+def test_examples_run(line, folder, capsys, monkeypatch):
+    if "my_claims" in line:
+        # Claims of a file are declared once, for all that follows.
+        registry.claims()
+        known = {name: replace(d, checks=dict(d.checks)) for name, d in registry._DECLARED.items()}
+        monkeypatch.setattr(registry, "_DECLARED", known)
+    assert main(words(line)) in (0, 1, 3), capsys.readouterr().err
+    if "--certif" not in line:
+        assert "Traceback" not in capsys.readouterr().err
+    wanted = re.findall(r"--(?:out|plot|store) (\S+)", line)
+    assert all((folder / name).exists() for name in wanted)
+    written = {path.name for path in folder.iterdir()} - {*FILES, "__pycache__"}
+    # Nothing is written unasked, but for the learning curve, whose help says so.
+    assert wanted or not written or line.startswith("curve"), written
+
+
+LIGHT = (
+    'hermite "erf(z)" --order 3', 'expect "erf(u)*erf(v)" --joint rho',
+    'gradient "x1*x2"', 'complexity "x1*x2"', 'leap "x1 + x2*x3"', 'staircase "x1 + x1*x2"',
+    'project "x1 + x1*x2" --onto "1,0"', 'project "x1 + x1*x2" --regimes', "claims cui-3.1",
+    'giant-steps "x1 + x1*x2"', "kernel --list",
+    "solve --student erf --teacher erf --alpha 1",
+    "curve --student erf --teacher erf --alpha 0.5,1", "optimal --student erf --teacher erf",
+    "srf curve --student erf --teacher erf --alpha 0.5,1",
+    "one-step risk --student erf --teacher erf",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LIGHT)
+def test_json_is_all_that_is_printed(line, folder, capsys):
+    assert main([*shlex.split(line), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert {path.name for path in folder.iterdir()} == {*FILES}
+
+
+@pytest.mark.parametrize("line", LIGHT)
+def test_reports_stand_alone(line, folder, capsys):
+    if line.startswith("kernel"):
+        return
+    assert main([*shlex.split(line), "--out", "report.html"]) == 0
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>") and "<script" not in text
+    assert 'id="reproduce"' in text and "prefers-color-scheme" in text
+
+
+def test_every_command_prints_json_and_writes_files():
+    for parser in parsers(build_parser()):
+        flags = parser.format_usage()
+        is_leaf = not flags.rstrip().endswith("...")
+        assert not is_leaf or ("--json" in flags and "--out" in flags), parser.prog
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["curv"], "curve"),
+        (["srf", "fase"], "phase"),
+        (["curve", "--ridg", "1"], "--ridge"),
+        (["one-step", "risk", "--nois", "1"], "--noise"),
+        (["kernel", "one-gradient-stp"], "one-gradient-step"),
+    ],
+)
+def test_mistyped_words_are_met_with_what_was_meant(arguments, meant, capsys):
+    assert main(arguments) == 2
+    assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_shells_complete_commands_and_flags(tmp_path, monkeypatch):
+    pytest.importorskip("argcomplete")
+    import subprocess
+    import sys
+
+    def completed(line: str) -> list[str]:
+        out = tmp_path / "found"
+        environment = {
+            "COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE": "1",
+            "_ARGCOMPLETE_IFS": "\n", "_ARGCOMPLETE_STDOUT_FILENAME": str(out),
+        }  # fmt: skip
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        subprocess.run([sys.executable, "-m", "giantstep"], check=True)
+        return [word.strip() for word in out.read_text(encoding="utf-8").split("\n")]
+
+    assert completed("giantstep sta") == ["staircase"]
+    assert completed("giantstep one-step risk --noi") == ["--noise", "--noise-variance"]
+
+
+def test_names_of_the_last_release_are_taken(capsys):
+    new = ["one-step", "risk", "--noise", "0.25", "--step-loss", "full"]
+    old = ["one-step", "risk", "--noise-variance", "0.25", "--loss", "full"]
+    texts = []
+    for arguments in (new, old, ["gradient", "x1*x2", "--student", "erf"],
+                      ["gradient", "erf", "x1*x2"]):  # fmt: skip
+        assert main(arguments) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1] and texts[2] == texts[3]
+
+
+def test_a_kernel_goes_into_a_file_of_its_language(folder, capsys):
+    assert main(["kernel", "sherrington-kirkpatrick", "--out", "sk.f90"]) == 2
+    assert "--out must end in .py, .c, .h, .jl" in capsys.readouterr().err
+    target = ["--target", "c", "--out", "sk.jl"]
+    assert main(["kernel", "sherrington-kirkpatrick", *target]) == 2
+    assert "suffix of another language than c" in capsys.readouterr().err
+    assert main(["kernel", "mymodel.py:nothing"]) == 2
+    assert "has nothing named 'nothing'" in capsys.readouterr().err
