@@ -557,7 +557,7 @@ def _line(part: Problem, point: Mapping[str, Any]) -> str:
         )
         labels[output] = f"m{documents.index(documents[i])}.outputs[{output.name!r}].value({given})"
     models = [
-        f"m{documents.index(text)} = gs.{type(o.model).__name__}.from_json({text!r})"
+        f"m{documents.index(text)} = {_reader(type(o.model))}({text!r})"
         for o, text in zip(part.outputs, documents, strict=True)
     ]
     sides = []
@@ -569,6 +569,14 @@ def _line(part: Problem, point: Mapping[str, Any]) -> str:
             text = text.replace(mark.name, labels[output])
         sides.append(text)
     return f"import giantstep as gs; {'; '.join(dict.fromkeys(models))}; print({', '.join(sides)})"
+
+
+def _reader(model: type) -> str:
+    """Return Python for what reads a model from JSON, by its public name where it has one."""
+    package, name = __package__.partition(".")[0], model.__name__
+    if getattr(import_module(package), name, None) is model:
+        return f"gs.{name}.from_json"
+    return f"__import__('importlib').import_module({model.__module__!r}).{name}.from_json"
 
 
 def _fails_at(part: Problem, one: Counterexample) -> bool:
