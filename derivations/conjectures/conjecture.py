@@ -157,7 +157,8 @@ class ConjectureVerdict(Result):
         if self.counterexample:
             return f"a counterexample, by {self.counterexample.basis}"
         if self.verdict is Verdict.SUPPORTED:
-            return f"{self.tried} points without a counterexample, which is no proof"
+            points = "1 point" if self.tried == 1 else f"{self.tried} points"
+            return f"{points} without a counterexample, which is no proof"
         return "nothing: neither a proof nor a search came to an end"
 
     def check(self) -> bool:
@@ -478,7 +479,10 @@ def _outputs(of: Any) -> Outputs | None:
     outputs = getattr(of, "outputs", None)
     if not isinstance(outputs, Outputs):
         raise ParameterError(
-            f"of must be a model with outputs, such as OneGradientStep(...), got {of!r}"
+            f"of must be a model with outputs, such as OneGradientStep(...), got {of!r}; formulas "
+            "of a result are expressions, to be compared in Python without of, as in "
+            "increasing(giant_step(...).alignment, 'n'), and leaps of targets are named in a "
+            "statement over={'f': TargetFamily()}"
         )
     return outputs
 
