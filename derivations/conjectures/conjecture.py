@@ -385,8 +385,12 @@ def conjecture(
         if not known:
             for part in parts:
                 require_points(part)
-                obstacles += _refusals(part)
-            obstacles.append("search: no point of the ranges has a value that meets the conditions")
+            if method in (None, "search") and tries:
+                for part in parts:
+                    obstacles += _refusals(part)
+                obstacles.append(
+                    "search: no point of the ranges has a value that meets the conditions"
+                )
         elif counts["worst_margin"] < 0:
             obstacles.append("search: in floats the relation fails, and no proof of that was found")
     return ConjectureVerdict(

@@ -475,7 +475,8 @@ def _identity(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
 def _undone(expr: sp.Expr, ranges: Mapping[sp.Symbol, Range]) -> dict[sp.Expr, sp.Expr]:
     """Return inverse functions of functions by what they undo, where that is in their range."""
     result = {}
-    for node in sorted(expr.atoms(*_INVERSES), key=str):
+    nodes = [node for node in expr.atoms(sp.Function) if type(node) in _INVERSES]
+    for node in sorted(nodes, key=str):
         function, low, high = _INVERSES[type(node)]
         if not isinstance(node.args[0], function):
             continue

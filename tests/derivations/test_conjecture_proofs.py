@@ -282,3 +282,9 @@ def test_counterexamples_of_models_without_a_public_name_run(capsys):
 def test_a_statement_at_the_best_penalty_alone_has_one_point():
     found = verdict("risk_trained <= risk_initial", {"ridge": "best"}, of=STEP, tries=8)
     assert found.verdict.value == "supported" and found.tried == 1
+
+
+def test_one_method_says_nothing_of_a_search_that_was_not_made():
+    found = verdict("x**2 + 1 > y**3", SQUARE, method="sturm")
+    assert found.verdict.value == "undecided"
+    assert all(reason.startswith("sturm") for reason in found.obstacles)
