@@ -478,7 +478,7 @@ def _undone(expr: sp.Expr, ranges: Mapping[sp.Symbol, Range]) -> dict[sp.Expr, s
     nodes = [node for node in expr.atoms(sp.Function) if type(node) in _INVERSES]
     for node in sorted(nodes, key=str):
         function, low, high = _INVERSES[type(node)]
-        if not isinstance(node.args[0], function):
+        if node.args[0].func != function:
             continue
         inside = node.args[0].args[0]
         used = {x: one for x, one in ranges.items() if x in inside.free_symbols}
