@@ -243,6 +243,8 @@ class Verdict(Page, WritesJson):
             *(f"not available: {text}" for text in self.unavailable),
             *(f"skipped (slow): {description}" for description in self.skipped),
         ]
+        if not lines:
+            lines = ["no evidence: give it some by @giantstep.evidence(...) above a function"]
         yield Indented([Listing(lines, mark="")])
 
     def to_dict(self) -> dict[str, Any]:
@@ -392,13 +394,17 @@ def declare_claim(
     Raises
     ------
     ParameterError
-        If another module has declared a claim of that name, there is no such status, or the
-        statement and `formulas` do not have the same names.
+        If another module has declared a claim of that name, there is no such status, something is
+        no text, or the statement and `formulas` do not have the same names.
     """
     # As of an enumeration: the module that declares is told from the frame that calls.
     module = str(sys._getframe(1).f_globals.get("__name__", "__main__"))
     if not _is_ours(module):
         _load()
+    texts = {"identifier": identifier, "title": title, "statement": statement, "source": source}
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text:
+            raise ParameterError(f"{name} of a claim must be a text, got {text!r}")
     known = _DECLARED.get(identifier)
     if known is not None and known.module != module:
         raise ParameterError(

@@ -206,6 +206,8 @@ class Check:
             result = self.compute(**arguments)
             if not isinstance(result, Finding):
                 raise TypeError(f"it returned {type(result).__name__}, not a Finding")
+            if isinstance(result.passed, str):
+                raise TypeError(f"passed of a Finding must be true or false, not {result.passed!r}")
             passed, summary, details = bool(result.passed), result.summary, result.details
         except MissingDependencyError:
             raise

@@ -22,7 +22,7 @@ from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.targets.target import target as read_target
 from ..curves import HasCurves
 from ..evidence import Finding
-from ..outputs import Outputs, parameter
+from ..outputs import BEST, Outputs, parameter
 from .evaluation import EXACT
 from .problem import OTHER, Problem, Range, exact_number, problems, read_range
 from .proofs import METHODS, NotProven, Proof, attempt, require_points
@@ -157,7 +157,8 @@ class ConjectureVerdict(Result):
         if self.counterexample:
             return f"a counterexample, by {self.counterexample.basis}"
         if self.verdict is Verdict.SUPPORTED:
-            return f"{self.tried} points without a counterexample, which is no proof"
+            points = "1 point" if self.tried == 1 else f"{self.tried} points"
+            return f"{points} without a counterexample, which is no proof"
         return "nothing: neither a proof nor a search came to an end"
 
     def check(self) -> bool:
@@ -384,7 +385,12 @@ def conjecture(
         if not known:
             for part in parts:
                 require_points(part)
-            obstacles.append("search: no point of the ranges has a value that meets the conditions")
+            if method in (None, "search") and tries:
+                for part in parts:
+                    obstacles += _refusals(part)
+                obstacles.append(
+                    "search: no point of the ranges has a value that meets the conditions"
+                )
         elif counts["worst_margin"] < 0:
             obstacles.append("search: in floats the relation fails, and no proof of that was found")
     return ConjectureVerdict(
@@ -451,13 +457,36 @@ def _seen(part: Problem, point: Mapping[sp.Symbol, sp.Expr]) -> Violation | None
     return turning_point(part, point)
 
 
+def _refusals(part: Problem) -> list[str]:
+    """Return what outputs say in the middle of the ranges, where no point has a value."""
+    result = []
+    middle = {}
+    for name, one in part.ranges.items():
+        low = one.low if one.low.is_finite else one.high - 2 if one.high.is_finite else -sp.S.One
+        high = one.high if one.high.is_finite else low + 2
+        middle[parameter(name)] = (low + high) / 2
+    for output in part.outputs:
+        at = {
+            name: value if value == BEST else float(value.xreplace(middle))
+            for name, value in output.bindings.items()
+        }
+        try:
+            output.value(**{k: x if x != BEST else BEST.name for k, x in at.items()})
+        except GiantstepError as error:
+            result.append(f"{output.name}: {str(error).splitlines()[0]}")
+    return [*dict.fromkeys(result)]
+
+
 def _outputs(of: Any) -> Outputs | None:
     if of is None:
         return None
     outputs = getattr(of, "outputs", None)
     if not isinstance(outputs, Outputs):
         raise ParameterError(
-            f"of must be a model with outputs, such as OneGradientStep(...), got {of!r}"
+            f"of must be a model with outputs, such as OneGradientStep(...), got {of!r}; formulas "
+            "of a result are expressions, to be compared in Python without of, as in "
+            "increasing(giant_step(...).alignment, 'n'), and leaps of targets are named in a "
+            "statement over={'f': TargetFamily()}"
         )
     return outputs
 
@@ -536,7 +565,7 @@ def _line(part: Problem, point: Mapping[str, Any]) -> str:
         )
         labels[output] = f"m{documents.index(documents[i])}.outputs[{output.name!r}].value({given})"
     models = [
-        f"m{documents.index(text)} = gs.{type(o.model).__name__}.from_json({text!r})"
+        f"m{documents.index(text)} = {_reader(type(o.model))}({text!r})"
         for o, text in zip(part.outputs, documents, strict=True)
     ]
     sides = []
@@ -548,6 +577,14 @@ def _line(part: Problem, point: Mapping[str, Any]) -> str:
             text = text.replace(mark.name, labels[output])
         sides.append(text)
     return f"import giantstep as gs; {'; '.join(dict.fromkeys(models))}; print({', '.join(sides)})"
+
+
+def _reader(model: type) -> str:
+    """Return Python for what reads a model from JSON, by its public name where it has one."""
+    package, name = __package__.partition(".")[0], model.__name__
+    if getattr(import_module(package), name, None) is model:
+        return f"gs.{name}.from_json"
+    return f"__import__('importlib').import_module({model.__module__!r}).{name}.from_json"
 
 
 def _fails_at(part: Problem, one: Counterexample) -> bool:

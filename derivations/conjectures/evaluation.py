@@ -125,6 +125,8 @@ class Evaluator:
                 continue
             if any(f == BEST for f in bindings.values()):
                 return np.full((len(self._exprs), k), np.nan)
+            if not hasattr(output.model, "sensitivities"):
+                raise UnsupportedExpressionError(f"{output.name} has no exact derivatives")
             at = {name: float(f(*point)) for name, f in bindings.items()}
             found = output.model.sensitivities(wrt=list(rates), progress=False, **at)
             for name, rate in rates.items():

@@ -80,6 +80,13 @@ _BOUNDED: dict[type, tuple[sp.Expr, sp.Expr]] = {
     **dict.fromkeys((sigmoid, normal_cdf, sp.sech), (sp.S.Zero, sp.S.One)),
     sp.atan: (-sp.pi / 2, sp.pi / 2),
 }
+_INVERSES: dict[type, tuple[type, sp.Expr, sp.Expr]] = {
+    sp.asin: (sp.sin, -sp.pi / 2, sp.pi / 2),
+    sp.acos: (sp.cos, sp.S.Zero, sp.pi),
+    sp.acosh: (sp.cosh, sp.S.Zero, sp.oo),
+    sp.atan: (sp.tan, -sp.pi / 2, sp.pi / 2),
+}
+"""Functions with what they undo from a lower end up to an upper one."""
 _JUMPS = (sp.Piecewise, sp.floor, sp.ceiling, sp.sign, sp.Heaviside)
 
 
@@ -311,6 +318,8 @@ def _require_continuous(quantity: sp.Expr, ranges: Mapping[sp.Symbol, Range]) ->
     """
     for node in sp.preorder_traversal(quantity):
         known = isinstance(node, _CONTINUOUS) or not isinstance(node, sp.Function | sp.Piecewise)
+        if isinstance(node, sp.tan):
+            known = _keeps_its_sign(sp.cos(node.args[0]), ranges)
         if not known:
             raise NotProven(
                 f"{str(node)[:60]} may jump or have a pole, so that a derivative proves nothing"
@@ -332,7 +341,7 @@ def _keeps_its_sign(expr: sp.Expr, ranges: Mapping[sp.Symbol, Range]) -> bool:
     used = {x: one for x, one in ranges.items() if x in expr.free_symbols}
     for sign in (1, -1):
         goal = Goal(sign * expr, True, False, used, (), {}, "the difference")
-        for method in (_positive_terms, _derivatives):
+        for method in (_positive_terms, _derivatives, _few_boxes):
             try:
                 method(goal, "")
             except (NotProven, GiantstepError, Undecided, sp.PolynomialError):
@@ -452,11 +461,36 @@ def _identity(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
     if not goal.zero and goal.margin != 0:
         raise NotProven("identity: it is for equality")
     for expr in _layers(goal):
+        undone = _undone(expr, goal.ranges)
+        if undone and expr.xreplace(undone) == 0:
+            shown = "; ".join(f"{call} = {inside}" for call, inside in undone.items())
+            return [f"{goal.about} is zero identically, as {shown} in the range"], "", False
         if expr == 0 or all(_vanishes(_with_signs(expr, part)) for part in _orthants(expr, goal)):
             return [f"{goal.about} is zero identically, wherever it has a value"], "", False
         if not goal.definitions and _is_constant(goal):
             return [f"{goal.about} has no derivative, and is zero at a point"], "", False
     raise NotProven("identity: the sides are not the same by algebra")
+
+
+def _undone(expr: sp.Expr, ranges: Mapping[sp.Symbol, Range]) -> dict[sp.Expr, sp.Expr]:
+    """Return inverse functions of functions by what they undo, where that is in their range."""
+    result = {}
+    nodes = [node for node in expr.atoms(sp.Function) if type(node) in _INVERSES]
+    for node in sorted(nodes, key=str):
+        function, low, high = _INVERSES[type(node)]
+        if node.args[0].func != function:
+            continue
+        inside = node.args[0].args[0]
+        used = {x: one for x, one in ranges.items() if x in inside.free_symbols}
+        search = _Eliminations()
+        goals = [
+            Goal(gap, function is sp.tan, False, used, (), {}, "the difference")
+            for gap in (inside - low, high - inside)
+            if gap != sp.oo
+        ]
+        if used.keys() == inside.free_symbols and all(search.shown(g, 1) for g in goals):
+            result[node] = inside
+    return result
 
 
 def _orthants(expr: sp.Expr, goal: Goal) -> list[Mapping[sp.Symbol, Range]]:
@@ -986,8 +1020,6 @@ def _branch_and_bound(
             raise NotProven(
                 f"branch and bound: it needs a box, and the range of {x} is {one}; give it ends"
             )
-    if goal.strict and goal.about != "the difference":
-        raise NotProven("branch and bound: strict monotonicity is left to the other methods")
     try:
         require_flint()
     except MissingDependencyError as error:
@@ -1386,10 +1418,26 @@ class _Eliminations:
     def _branches(self, goal: Goal, depth: int) -> _Shown | None:
         """|u| is u where u >= 0 and -u where u <= 0; likewise for the other kinks."""
         nodes = sorted(goal.margin.atoms(sp.Abs, relu), key=lambda n: (n.count_ops(), str(n)))
-        if not nodes or len(goal.ranges) < 2:
+        if not nodes:
             return None
         node, inside = nodes[0], nodes[0].args[0]
         steps, strict = [], True
+        mark = sp.Dummy(real=True)
+        share = sp.expand(goal.margin.xreplace({node: mark})).coeff(mark)
+        rest = sp.expand(goal.margin.xreplace({node: mark}) - share * mark)
+        if isinstance(node, sp.Abs) and share.is_negative and not rest.has(mark):
+            # The least of both: conditions on the sign of what is inside are not needed.
+            for sign in (1, -1):
+                found = self._part(goal, rest + sign * share * inside, depth, strict=goal.strict)
+                if found is None:
+                    break
+                steps += found[0]
+                strict = strict and found[1]
+            else:
+                return [f"{node} is the larger one of {inside} and {-inside}", *steps], strict
+            steps, strict = [], True
+        if len(goal.ranges) < 2 and not inside.is_Symbol:
+            return None
         for sign in (1, -1):
             value = inside if sign > 0 else -inside if isinstance(node, sp.Abs) else sp.S.Zero
             ranges, where = dict(goal.ranges), goal.where

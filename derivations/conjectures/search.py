@@ -101,6 +101,9 @@ def search(
         Follow the smallest margins downwards.
     """
     look = _Look(problem)
+    if not problem.symbols:
+        # All is held, but for what is chosen at each point: there is one point.
+        tries, descend = min(tries, 1), False
     keeper = None if store is None else PieceStore(store, {**key, "seed": seed}, "block")
     blocks = [(k, min(_BLOCK, tries - k * _BLOCK)) for k in range(-(-tries // _BLOCK))]
     best: list[Entry] = []
@@ -177,7 +180,7 @@ class _Look:
         """Draw points, and return how many have a margin, how many have none, and the smallest."""
         random = np.random.default_rng([seed, k])
         points = np.array([self._draw(random) for _ in range(size)])
-        if not k:
+        if not k and self._symbols:
             corners = self._corners()[: size // 2]
             points[: len(corners)] = corners
         inside = self._inside(points)

@@ -371,6 +371,16 @@ def test_what_is_no_finding_is_no_evidence(own):
 
     assert "it returned bool, not a Finding" in str(own().verify())
 
+    @evidence("own-1", "exact", "a text")
+    def written():
+        return Finding("False", "a text is true")
+
+    assert "must be true or false, not 'False'" in str(own().verify())
+
+
+def test_a_claim_without_evidence_says_what_is_missing(own):
+    assert "no evidence: give it some by @giantstep.evidence" in str(own().verify())
+
 
 @pytest.mark.parametrize(
     ("declare", "message"),
@@ -384,6 +394,8 @@ def test_what_is_no_finding_is_no_evidence(own):
         (lambda: declare_own(formulas={"x": z}), "shows the formulas none, and given are x"),
         (lambda: declare_own(statement="$«x»$", formulas={"x": 1.5}), "SymPy, got 1.5"),
         (lambda: declare_claim("cui-3.1", title="", statement="", source="", status="theorem"),
+         "title of a claim must be a text, got ''"),
+        (lambda: declare_claim("cui-3.1", title="t", statement="s", source="me", status="theorem"),
          "'cui-3.1' is there already, in giantstep.*claims_mapping; choose another"),
     ],
 )  # fmt: skip
