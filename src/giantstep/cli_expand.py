@@ -73,7 +73,7 @@ examples:
 _EXAMPLES = {
     "srf": """\
   giantstep expand srf large-alpha --student tanh --teacher sin --ridge 0.1 --order 3
-  giantstep expand srf small-ridge --student erf --teacher sin --alpha 1 --noise 0.1 --latex
+  giantstep expand srf small-ridge --student erf --teacher sin --alpha 2 --noise 0.1 --latex
   giantstep expand srf small-step --student erf --teacher erf --alpha 2 --plot steps.pdf
 """,
     "one-step": """\
