@@ -344,7 +344,9 @@ class Body:
 
 def _row(plan: TablePlan) -> Function:
     body = Body()
-    body.add(0, "reach = rule_inner_reach(level)")
+    # Tables in closed form need no end of an inner rule.
+    if any(not isinstance(step, Assign) for step in plan.steps):
+        body.add(0, "reach = rule_inner_reach(level)")
     for step in plan.steps:
         if isinstance(step, Assign):
             body.add(0, f"{step.target} = {body.expression(step.value)}")
