@@ -265,13 +265,8 @@ def read_channel(
     if not is_one_of(labels, LABELS):
         raise ParameterError(f"labels must be one of {', '.join(LABELS)}, got {labels!r}")
     delta = nonnegative_number("noise_variance", noise_variance)
-    if labels == "logistic" and delta:
-        raise ParameterError(
-            f"logistic labels have their own noise: noise_variance must be 0, got {delta:g}"
-        )
-    share = nonnegative_number("flips", flips)
-    if share >= 0.5:
-        raise ParameterError(f"flips must be below 1/2, the share of wrong labels, got {share:g}")
+    require_own_noise(labels, delta)
+    share = share_of_flips(flips)
     name, variables, f = _function(target, directions)
     exact = sp.Rational(str(delta))
     if labels in ("sign", "probit") and not delta:
@@ -286,17 +281,49 @@ def read_channel(
             density = sp.exp(-((label - f) ** 2) / (2 * exact)) / sp.sqrt(2 * sp.pi * exact)
             found = Channel(name, variables, f, delta, density=density)
     else:
-        p = sigmoid(f) if labels == "logistic" else normal_cdf(f / sp.sqrt(exact))
-        q = sigmoid(-f) if labels == "logistic" else normal_cdf(-f / sp.sqrt(exact))
-        found = Channel(name, variables, f, delta, {sp.S.One: p, sp.S.NegativeOne: q})
+        found = Channel(name, variables, f, delta, law_of_signs(f, labels, exact))
     if not share:
         return found
-    if len(found.probabilities) != 2:
+    return Channel(name, variables, f, delta, flipped(found.probabilities, share))
+
+
+def require_own_noise(labels: object, noise_variance: float | sp.Expr) -> None:
+    """Refuse noise beside that of logistic labels."""
+    if labels == "logistic" and noise_variance != 0:
+        raise ParameterError(
+            f"logistic labels have their own noise: noise_variance must be 0, got {noise_variance}"
+        )
+
+
+def share_of_flips(flips: object) -> sp.Rational:
+    """Return the share of wrong labels, a number below 1/2."""
+    share = nonnegative_number("flips", flips)
+    if share >= 0.5:
+        raise ParameterError(f"flips must be below 1/2, the share of wrong labels, got {share:g}")
+    return sp.Rational(str(share))
+
+
+def law_of_signs(f: sp.Expr, labels: object, noise_variance: sp.Expr) -> dict[sp.Expr, sp.Expr]:
+    """Return the probabilities of the labels ±1: logistic, or the sign of f and Gaussian noise."""
+
+    def positive(u: sp.Expr) -> sp.Expr:
+        return sigmoid(u) if labels == "logistic" else normal_cdf(u / sp.sqrt(noise_variance))
+
+    return {sp.S.One: positive(f), sp.S.NegativeOne: positive(-f)}
+
+
+def flipped(probabilities: Mapping[sp.Expr, sp.Expr], share: sp.Expr) -> dict[sp.Expr, sp.Expr]:
+    """Return the probabilities of two labels of which a share is exchanged.
+
+    Raises
+    ------
+    ParameterError
+        If there are not two labels.
+    """
+    if len(probabilities) != 2:
         raise ParameterError("flips exchange two labels; this law has other labels, leave it out")
-    wrong = sp.Rational(str(share))
-    (a, p), (b, q) = found.probabilities.items()
-    mixed = {a: (1 - wrong) * p + wrong * q, b: (1 - wrong) * q + wrong * p}
-    return Channel(name, variables, f, delta, mixed)
+    (a, p), (b, q) = probabilities.items()
+    return {a: (1 - share) * p + share * q, b: (1 - share) * q + share * p}
 
 
 def names_coordinates(target: str) -> bool:

@@ -26,9 +26,7 @@ from ...json_document import WritesJson
 from ...numeric.arguments import is_one_of, nonnegative_number
 from ...pages import Block, Page, Table
 from ...symbolic.expressions.activations import Activation, activation, z
-from ...symbolic.expressions.bivariate_normal import normal_cdf
 from ...symbolic.expressions.expression_text import expression_text
-from ...symbolic.expressions.functions import sigmoid
 from ...symbolic.expressions.parser import Parameters
 from ...symbolic.leaps.generative_leap import (
     GenerativeLeap,
@@ -39,7 +37,16 @@ from ...symbolic.leaps.leap_report import LeapReport, leaps
 from ...symbolic.leaps.staircase import Staircase, staircase
 from ...symbolic.targets.target import Target, target as read_target
 from ..late import given_by
-from .channels import LABELS, Channel, labels_by_signs, read_channel
+from .channels import (
+    LABELS,
+    Channel,
+    flipped,
+    labels_by_signs,
+    law_of_signs,
+    read_channel,
+    require_own_noise,
+    share_of_flips,
+)
 from .thresholds import Threshold, weak_recovery
 
 if TYPE_CHECKING:
@@ -246,12 +253,7 @@ def _read_law(
     share = _nonnegative("flips", flips)
     probabilities = _probabilities(f, labels, noise)
     if share != 0:
-        if len(probabilities) != 2:
-            raise ParameterError(
-                "flips exchange two labels; this law has other labels, leave it out"
-            )
-        (a, p), (b, q) = probabilities.items()
-        probabilities = {a: (1 - share) * p + share * q, b: (1 - share) * q + share * p}
+        probabilities = flipped(probabilities, share)
     return _law(f.name, f.variables, f.expr, noise, probabilities)
 
 
@@ -270,25 +272,20 @@ def _nonnegative(name: str, value: float | sp.Expr) -> sp.Expr:
                 f"Symbol({symbol!r}, positive=True)"
             )
         return value
-    number = nonnegative_number(name, value)
-    if name == "flips" and number >= 0.5:
-        raise ParameterError(f"flips must be below 1/2, the share of wrong labels, got {number:g}")
-    return sp.Rational(str(number))
+    return (
+        share_of_flips(value)
+        if name == "flips"
+        else sp.Rational(str(nonnegative_number(name, value)))
+    )
 
 
 def _probabilities(f: Target, labels: str, noise: sp.Expr) -> dict[sp.Expr, sp.Expr]:
     """Return the labels with their probabilities; none where they take a continuum of values."""
-    if labels == "logistic":
-        if noise != 0:
-            raise ParameterError(
-                f"logistic labels have their own noise: noise_variance must be 0, got {noise}"
-            )
-        return {sp.S.One: sigmoid(f.expr), sp.S.NegativeOne: 1 - sigmoid(f.expr)}
+    require_own_noise(labels, noise)
     if labels == "regression":
         return {} if noise != 0 else labels_by_signs(f.expr, f.variables) or {}
-    if noise != 0:
-        ratio = f.expr / sp.sqrt(noise)
-        return {sp.S.One: normal_cdf(ratio), sp.S.NegativeOne: normal_cdf(-ratio)}
+    if noise != 0 or labels == "logistic":
+        return law_of_signs(f.expr, labels, noise)
     return labels_by_signs(sp.sign(f.expr), f.variables) or {}
 
 
