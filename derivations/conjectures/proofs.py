@@ -975,6 +975,7 @@ def _derivatives(goal: Goal, cells: str) -> tuple[list[str], str, bool]:
             f"{goal.about} is not negative for {piece.low} < {x} < {piece.high}{zeros}: zeros of "
             "its derivatives part the range into pieces on which it is monotone"
         )
+        steps += [f"by SymPy's limit, not enclosed: {limit}" for limit in chart.limits]
     inner = [piece.low for piece in pieces[1:]]
     ends = [end for end, is_open in ((one.low, one.low_open), (one.high, one.high_open))
             if end.is_finite and not is_open]  # fmt: skip

@@ -267,6 +267,7 @@ class _Tower:
     known: dict[sp.Expr, sp.Dummy] = field(default_factory=dict)
     shares: dict[sp.Expr, int] = field(default_factory=dict)
     zeros_of: dict[sp.Expr, list[Point]] = field(default_factory=dict)
+    limits: list[str] = field(default_factory=list)
 
     # -- into the field
 
@@ -577,6 +578,7 @@ class _Tower:
             raise unknown from None
         if not (limit.is_extended_real and limit.is_number) or limit.has(sp.Limit):
             raise unknown
+        self.limits.append(f"{quotient} tends to {limit} for {self.x} to {end}")
         if not limit.is_finite:
             return sign if limit == sp.oo else -sign
         return sign * Function(limit, self.x).sign(sp.S.Zero)
@@ -616,7 +618,8 @@ class _Tower:
         signs = tuple(function.sign(_inside(a, b)) for a, b in pairwise(ends))
         if 0 in signs:
             raise Undecided(f"{str(expr)[:60]} may vanish identically")
-        return Chart(tuple(points), signs, tuple(any(p is q for q in poles) for p in points))
+        are_poles = tuple(any(p is q for q in poles) for p in points)
+        return Chart(tuple(points), signs, are_poles, tuple(dict.fromkeys(self.limits)))
 
 
 def _terms(exponent: sp.Expr) -> list[tuple[sp.Rational, sp.Expr]]:
@@ -642,11 +645,14 @@ class Chart:
         On the pieces; one more. Zero if it vanishes identically.
     poles : tuple of bool
         Which points are poles.
+    limits : tuple of str
+        Limits by SymPy that tell signs at ends where a function has no value.
     """
 
     points: tuple[Point, ...]
     signs: tuple[int, ...]
     poles: tuple[bool, ...]
+    limits: tuple[str, ...] = ()
 
     def inside(self, i: int, low: sp.Expr, high: sp.Expr) -> sp.Rational:
         """Return a number on piece i of a chart between two numbers."""

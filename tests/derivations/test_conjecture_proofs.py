@@ -144,6 +144,17 @@ def test_ranges_print_as_they_are_read(text):
     assert str(read_range("x", text)) == text
 
 
+def test_a_zero_before_an_end_where_a_function_grows_is_not_missed():
+    x = sp.Symbol("x", real=True)
+    (piece,) = signs_of(sp.log(x) + 1 - sp.sqrt(x), x, sp.S.Zero, sp.oo)
+    assert piece.chart.signs == (-1, 1, -1)
+    first, second = piece.chart.points
+    assert float(first.low) <= 1 <= float(first.high)
+    # log(x) + 1 = sqrt(x), by mpmath.findroot.
+    assert second.low < 12.340202 < second.high and str(second) == "12.3402"
+    assert any("tends to -oo" in limit for limit in piece.chart.limits)
+
+
 def test_signs_are_refused_where_a_function_is_not_known():
     x = sp.Symbol("x", real=True)
     for expr, low, high in [
