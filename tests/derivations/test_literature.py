@@ -103,7 +103,7 @@ def test_many_digits(problem):
     kernel = lowered(problem)
     start = problem.start or None
     # The nodes of a grid grow with the square of the digits.
-    most, least = (12, 8) if "nested" in problem.tags else (40, 18)
+    most, least = (12, 8) if "nested" in problem.tags else (30, 16)
     many, fewer = (kernel.solve(**problem.point, start=start, digits=n) for n in (most, least))
     for name in problem.solution(**problem.point):
         assert abs(many[name] - fewer[name]) <= 10.0 ** (1 - least) * abs(many[name]), name
@@ -117,7 +117,7 @@ def test_many_digits(problem):
 def test_many_digits_of_transitions(problem):
     found = diagram(problem)
     check_branches(problem, found)
-    most, least = 40, 18
+    most, least = 30, 16
     for point in found.points:
         many, fewer = (point.refine(digits=n) for n in (most, least))
         value, error = many[point.over], many.errors[point.over]
