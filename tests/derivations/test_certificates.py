@@ -75,8 +75,9 @@ def all_values(solution):
     [
         pytest.param(case, id=case.name, marks=[pytest.mark.slow] if number else [])
         for number, case in enumerate(reference_cases())
-        # One model on five sample complexities: two of them.
-        if case.name not in ("A2, alpha=0.9", "A2, alpha=1.6", "A2, alpha=2.3")
+        # Of one model on five sample complexities, and of models of a kind, one.
+        if not case.name.startswith("A2, alpha=") or case.name == "A2, alpha=3"
+        if case.name not in ("A5", "A7", "A9")
     ],
 )
 def test_intervals_hold_the_reference_values(spiked_solution, case):

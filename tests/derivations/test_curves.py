@@ -388,7 +388,9 @@ OLD_AND_NEW = {
     ),
     "curve of a loss": (
         lambda: fitted().learning_curve([1, 2], 0.1)["test_error"],
-        lambda: fitted().curve(alpha=[1, 2], ridge=0.1, rtol=1e-10)["test_error"].drop_vars("ridge"),
+        lambda: fitted()
+        .curve(alpha=[1, 2], ridge=0.1, rtol=1e-10)["test_error"]
+        .drop_vars("ridge"),
     ),
     "sweep of a kernel": (
         lambda: GIVEN.kernel().sweep(alpha=[1, 2], ridge=0.1)["test_error"],
