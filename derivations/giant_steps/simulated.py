@@ -746,7 +746,7 @@ def run_plan(
     )
     return SimulatedGiantSteps(
         plan.settings,
-        seed,
+        result.seed,
         plan.staircase,
         plan.relevant_subspace,
         result,
