@@ -382,13 +382,8 @@ def formal_field(
 ) -> tuple[Any, list[Any]]:
     """Return a domain that holds all the numbers, and its elements.
 
-    Parameters
-    ----------
-    numbers : iterable of Expr
-        Exact finite real numbers; what :func:`.exact.fields.exact_field` does not know becomes a
-        generator.
-    names : iterable of Expr
-        Those of the numbers that become generators as they are.
+    `numbers`: exact finite real numbers; what :func:`.exact.fields.exact_field` does not know
+    becomes a generator. `names`: those of the numbers that become generators as they are.
 
     Examples
     --------
@@ -441,10 +436,7 @@ def independence_is_proved(domain: Any) -> bool:
 def common_field(first: Any, second: Any) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
     """Return a domain that holds two given ones, and the embeddings of the two into it.
 
-    Parameters
-    ----------
-    first, second : Domain
-        Domains as `exact_field` returns them.
+    `first`, `second`: domains as `exact_field` returns them.
 
     Examples
     --------

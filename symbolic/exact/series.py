@@ -74,10 +74,7 @@ class Series:
     def coefficient(self, order: int) -> Any:
         """Return the coefficient of t^order.
 
-        Raises
-        ------
-        StructureError
-            If the series ends before that order.
+        Raises StructureError if the series ends before that order.
         """
         if order >= self.end:
             raise StructureError(f"the series is known below order {self.end}, not at {order}")
@@ -148,10 +145,8 @@ class Series:
 
         Products for whole powers, which need no inverse; else Miller's recurrence.
 
-        Raises
-        ------
-        StructureError
-            If no coefficient is known, or a root of its leading term is no integer power of t.
+        Raises StructureError if no coefficient is known, or a root of its leading term is no
+        integer power of t.
         """
         if exponent.is_Integer and exponent > 0:
             return reduce(mul, [self] * int(exponent))

@@ -127,10 +127,8 @@ def pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
 
     Combinations of signs that never occur may be among them, if there are few kinks.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If there are too many kinks, or the order of more than a few is not known.
+    Raises UnsupportedExpressionError if there are too many kinks, or the order of more than a few
+    is not known.
     """
     if _count_kinks(expr, z) > _MAX_NONSMOOTH:
         return list(dict.fromkeys(_ordered_pieces(expr, z)))
@@ -153,10 +151,7 @@ def pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
 def require_few_kinks(expr: sp.Expr, z: sp.Symbol) -> None:
     """Refuse an expression with more kinks than can be gone through.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        Naming the limit.
+    Raises UnsupportedExpressionError naming the limit.
     """
     if _count_kinks(expr, z) > _MAX_ORDERED:
         raise _too_many(expr, _MAX_ORDERED)
@@ -184,10 +179,7 @@ def _ordered_pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
 def real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     """Return points that include all real zeros of u.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If they are not known, or there are infinitely many.
+    Raises UnsupportedExpressionError if they are not known, or there are infinitely many.
     """
     if z not in u.free_symbols or u.is_positive or u.is_negative:
         return []
@@ -257,10 +249,7 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
     Only points caused by relu, abs, sign and steps, whose arguments change sign there, through zero
     or through a pole; other poles and branch points are not among them.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If the zeros or poles of one of their arguments are not known.
+    Raises UnsupportedExpressionError if the zeros or poles of one of their arguments are not known.
     """
     candidates = possible_kinks(expr, z)
     if len(candidates) > 1 and all(point.is_number for point in candidates):
@@ -279,10 +268,7 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
 def possible_kinks(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     """Return points that include all those of :func:`find_kinks`, much sooner.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        As :func:`find_kinks`.
+    Raises UnsupportedExpressionError as :func:`find_kinks`.
     """
     require_few_kinks(expr, z)
     arguments = dict.fromkeys(atom.args[0] for atom in _nonsmooth_atoms(expr, z))

@@ -54,17 +54,8 @@ _NORMAL_TAILS = (sp.erf, sp.erfc, normal_cdf)
 def is_bounded(expr: sp.Expr, z: sp.Symbol) -> bool | None:
     """Whether a real function is bounded on the line.
 
-    Parameters
-    ----------
-    expr : Expr
-        Function of `z`, real and finite for real `z`.
-    z : Symbol
-        The variable, declared real.
-
-    Returns
-    -------
-    bool or None
-        None if neither can be proven.
+    `expr`: function of `z`, real and finite for real `z`. `z`: the variable, declared real. Returns
+    None if neither can be proven.
 
     Examples
     --------
@@ -89,19 +80,8 @@ def derivative_is_bounded(expr: sp.Expr, z: sp.Symbol, order: int = 1) -> bool |
 
     A continuous function with kinks is Lipschitz if and only if its first derivative is.
 
-    Parameters
-    ----------
-    expr : Expr
-        Function of `z`, real and finite for real `z`.
-    z : Symbol
-        The variable, declared real.
-    order : int
-        Which derivative.
-
-    Returns
-    -------
-    bool or None
-        None if neither can be proven.
+    `expr`: function of `z`, real and finite for real `z`. `z`: the variable, declared real.
+    `order`: which derivative. Returns None if neither can be proven.
 
     Examples
     --------
@@ -151,10 +131,7 @@ def _bounded_between(piece: sp.Expr, z: sp.Symbol, low: sp.Expr, high: sp.Expr) 
 def _singular_points(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     """Return points that include all real ones where a smooth expression is not analytic.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If they are not known.
+    Raises UnsupportedExpressionError if they are not known.
     """
     result: list[sp.Expr] = []
     for node in sorted(expr.atoms(sp.Pow, sp.log, sp.tan), key=sp.default_sort_key):
@@ -246,10 +223,7 @@ def _order_in(t: sp.Symbol) -> Callable[[sp.Expr], _Order]:
 def _order(expr: sp.Expr, t: sp.Symbol) -> _Order:
     """Return the order of a function.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If no bound is known.
+    Raises UnsupportedExpressionError if no bound is known.
     """
     constant = _Order(sp.S.Zero, sp.S.Zero, True, t)
     if t not in expr.free_symbols:
@@ -371,10 +345,7 @@ def _goes_to_infinity(expr: sp.Expr, z: sp.Symbol) -> bool:
 def value_at_infinity(expr: sp.Expr, z: sp.Symbol, side: int) -> sp.Expr | None:
     """Return the limit of a function for z to infinity, or to minus infinity for `side` -1.
 
-    Returns
-    -------
-    Expr or None
-        A real number or one of oo and -oo; None if there is no limit, or none is proven.
+    The result: a real number or one of oo and -oo; None if there is no limit, or none is proven.
 
     Examples
     --------

@@ -414,11 +414,8 @@ _SYMBOL = re.compile(r"([A-Za-z]+)([0-9]*)")
 def expression_latex(expr: sp.Expr) -> str:
     r"""Write an expression as LaTeX that :func:`parse_latex` reads back.
 
-    Parameters
-    ----------
-    expr : Expr
-        As for :func:`.expression_text.expression_text`; what the grammar has no word for is written
-        by SymPy's own printer, and not read back.
+    `expr`: as for :func:`.expression_text.expression_text`; what the grammar has no word for is
+    written by SymPy's own printer, and not read back.
 
     Examples
     --------

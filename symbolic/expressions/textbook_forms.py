@@ -34,10 +34,7 @@ _MOST_TERMS = 60
 def textbook_form(value: sp.Expr) -> sp.Expr:
     r"""Return an equal expression in the form in which it is usually printed.
 
-    Parameters
-    ----------
-    value : Expr
-        A closed form; anything else, and what is too long to gain by it, comes back as it is.
+    `value`: a closed form; anything else, and what is too long to gain by it, comes back as it is.
 
     Examples
     --------

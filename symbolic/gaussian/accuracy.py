@@ -400,10 +400,7 @@ def is_tail(expr: sp.Expr) -> bool:
 def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
     """Return an equal expression that loses fewer digits in floating point.
 
-    Parameters
-    ----------
-    expr : Expr
-        In real symbols; averages, undefined functions and cases are entered.
+    `expr`: in real symbols; averages, undefined functions and cases are entered.
 
     Notes
     -----

@@ -462,10 +462,7 @@ class GaussianTables:
     def balls(self, values: Mapping[sp.Symbol, Ball]) -> TableBalls:
         """Return everything as functions of balls; see :func:`table_balls`.
 
-        Parameters
-        ----------
-        values : mapping from Symbol to real ball
-            Of the parameters. The precision that is set now is that of all constants.
+        `values`: of the parameters. The precision that is set now is that of all constants.
         """
         return table_balls(self, values)
 
@@ -479,19 +476,10 @@ class GaussianTables:
 def gaussian_tables(definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol) -> GaussianTables:
     """Write tables as expressions in Gaussian convolutions.
 
-    Parameters
-    ----------
-    definitions : mapping from applied function to Expr
-        Functions of the node, each referring to earlier ones only, with expectations that are not
-        evaluated (:class:`.gaussian.expectation.GaussianExpectation`).
-    node : Symbol
-        κ, declared real.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If a definition does not have the form that the module describes; the message names the
-        table and the function.
+    `definitions`: functions of the node, each referring to earlier ones only, with expectations
+    that are not evaluated (:class:`.gaussian.expectation.GaussianExpectation`). `node`: κ, declared
+    real. Raises UnsupportedExpressionError if a definition does not have the form that the module
+    describes; the message names the table and the function.
 
     Examples
     --------
@@ -647,10 +635,7 @@ class BranchedBalls:
     def largest(self, reach: Ball) -> Ball:
         """Return an upper bound of the absolute value up to a distance from 0.
 
-        Raises
-        ------
-        CertificationError
-            If the function is not bounded there, as far as evaluation shows.
+        Raises CertificationError if the function is not bounded there, as far as evaluation shows.
         """
         total = 0 * reach
         for branch in self.branches:

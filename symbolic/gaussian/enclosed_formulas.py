@@ -104,27 +104,17 @@ class FormulaBalls:
     ) -> None:
         """Let a symbol stand for the only root of a polynomial between two numbers.
 
-        Parameters
-        ----------
-        symbol : Symbol
-            The variable of the polynomial.
-        polynomial : Expr
-            Polynomial in `symbol`; its coefficients are formulas.
-        above, below : Expr, optional
-            Formulas: the root is larger, or smaller. That there is exactly one is proven when it
-            is first used.
+        `symbol`: the variable of the polynomial. `polynomial`: polynomial in `symbol`; its
+        coefficients are formulas. `above`, `below`: formulas: the root is larger, or smaller. That
+        there is exactly one is proven when it is first used.
         """
         self._polynomials[symbol] = (polynomial, above, below)
 
     def enclosure(self, formula: sp.Expr, digits: int, *, most: int = MAX_DIGITS) -> Enclosure:
         """Return a proven enclosure of a formula; `most` bounds the digits.
 
-        Raises
-        ------
-        CertificationError
-            If it cannot be proven to so many digits; the message says what failed.
-        ParameterError
-            If `digits` is out of range.
+        Raises CertificationError if it cannot be proven to so many digits; the message says what
+        failed. Raises ParameterError if `digits` is out of range.
         """
         bits = bits_of(digits, most)
         expr = self._prepared(formula)
@@ -168,10 +158,7 @@ class FormulaBalls:
     def real_roots(self, symbol: sp.Symbol, polynomial: sp.Expr, digits: int) -> list[Enclosure]:
         """Return enclosures of all real roots of a polynomial, ascending; all are simple.
 
-        Raises
-        ------
-        CertificationError
-            If they cannot be isolated, as where two of them meet.
+        Raises CertificationError if they cannot be isolated, as where two of them meet.
         """
         bits = bits_of(digits)
         with PRECISION:

@@ -360,16 +360,8 @@ def _lowered(k: int, g: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.E
 def canonical(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
     r"""Return a function of z in one spelling, so that equal parts look equal.
 
-    Parameters
-    ----------
-    f : Expr
-    z : Symbol
-
-    Returns
-    -------
-    Expr
-        Equal to `f`, with quotients of hyperbolic functions as tanh, and the tails of the normal
-        law, where something is divided by them, as :math:`\Phi`.
+    The result: equal to `f`, with quotients of hyperbolic functions as tanh, and the tails of the
+    normal law, where something is divided by them, as :math:`\Phi`.
 
     Examples
     --------

@@ -343,10 +343,8 @@ def as_products(
 def product_value(products: Products, prec: int, ctx: Any) -> Any:
     """Return the expectation to `prec` bits, in an mpmath context that works with more.
 
-    Raises
-    ------
-    NotConverged
-        If the rules do not agree before they become long, or a value is not a finite real number.
+    Raises NotConverged if the rules do not agree before they become long, or a value is not a
+    finite real number.
     """
     correlation = ctx.mpf(products.correlation._to_mpmath(2 * ctx.prec)._mpf_)
     sides = [

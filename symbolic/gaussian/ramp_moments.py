@@ -98,10 +98,7 @@ class ramp_moment(RampAverage):
     def labelled(self, rest: sp.Expr, covariance: sp.Expr, field: sp.Expr) -> sp.Expr:
         """Return the average with the same ramp where a field is positive.
 
-        Parameters
-        ----------
-        rest, covariance, field : Expr
-            Arguments w, t and e of :class:`labelled_ramp_moment`.
+        `rest`, `covariance`, `field`: arguments w, t and e of :class:`labelled_ramp_moment`.
         """
         return labelled_ramp_moment(*self.args[:4], rest, covariance, field)
 

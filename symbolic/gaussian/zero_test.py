@@ -116,16 +116,8 @@ def measure(expr: sp.Expr) -> Measure | None:
 def algebraic_is_zero(expr: sp.Expr) -> bool | None:
     """Decide whether an algebraic number is zero.
 
-    Parameters
-    ----------
-    expr : Expr
-        A constant; principal roots.
-
-    Returns
-    -------
-    bool or None
-        None if it is not known to be algebraic, if the proof would need more than `MAX_BITS` bits,
-        or if it holds a division by zero.
+    `expr`: a constant; principal roots. Returns None if it is not known to be algebraic, if the
+    proof would need more than `MAX_BITS` bits, or if it holds a division by zero.
 
     Examples
     --------
@@ -385,15 +377,8 @@ _Fraction = tuple[_Sum, _Sum]
 def is_zero_by_structure(expr: sp.Expr) -> bool | None:
     """Decide by the normal form whether a constant, or an expression in symbols, is zero.
 
-    Parameters
-    ----------
-    expr : Expr
-        Exact. Symbols and unknown functions count as independent.
-
-    Returns
-    -------
-    bool or None
-        True is a proof that it is (identically) zero, False a proof that it is not; None: neither.
+    `expr`: exact. Symbols and unknown functions count as independent. The result: True is a proof
+    that it is (identically) zero, False a proof that it is not; None: neither.
 
     Examples
     --------

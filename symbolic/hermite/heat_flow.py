@@ -102,15 +102,8 @@ def function_of(element: PolyElement) -> PolyElement:
 def gaussian_moment(exponents: int | Sequence[int]) -> int:
     r"""Return :math:`\mathbb{E}[x^\alpha]` of independent standard normal variables.
 
-    Parameters
-    ----------
-    exponents : int or sequence of int
-        α; an integer is an exponent of a single variable.
-
-    Returns
-    -------
-    int
-        Π (α_i - 1)!! if all α_i are even, else 0.
+    `exponents`: α; an integer is an exponent of a single variable. The result: Π (α_i - 1)!! if all
+    α_i are even, else 0.
 
     Examples
     --------

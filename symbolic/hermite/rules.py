@@ -492,10 +492,7 @@ class Decomposition:
 def decompose(expr: sp.Expr, z: sp.Symbol) -> Decomposition:
     """Split a function of the standard normal variable `z` into closed and open parts.
 
-    Raises
-    ------
-    AssumptionError
-        If a rule applies only under assumptions that the parameters do not have.
+    Raises AssumptionError if a rule applies only under assumptions that the parameters do not have.
 
     Examples
     --------

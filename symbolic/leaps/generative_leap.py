@@ -124,14 +124,7 @@ class LabelMoments:
     def signals(self, subspace: Subspace, power: int, order: int) -> Iterator[Signal]:
         """Yield what y^power shows at points of a subspace of V*, one signal per point.
 
-        Parameters
-        ----------
-        subspace : Subspace
-            U, part of V*.
-        power : int
-            1 to `HIGHEST_POWER`.
-        order : int
-            1 or 2.
+        `subspace`: U, part of V*. `power`: 1 to `HIGHEST_POWER`. `order`: 1 or 2.
         """
         missing = self.relevant.dimension - subspace.dimension
         for number in range(1 if subspace.is_zero else missing + 1):
@@ -588,19 +581,8 @@ def generative_leap_of_labels(probabilities: Mapping[sp.Expr, Target], name: str
     the greedy run is that of all P(y|·) together (derived here); two labels need one of them. It
     is exact.
 
-    Parameters
-    ----------
-    probabilities : mapping from label to Target
-        P(y|x), which add up to one.
-    name : str
-        Of the law.
-
-    Raises
-    ------
-    AssumptionError
-        If the labels do not depend on x.
-    UndecidedError
-        If an order cannot be decided.
+    `probabilities`: P(y|x), which add up to one. `name`: of the law. Raises AssumptionError if the
+    labels do not depend on x. Raises UndecidedError if an order cannot be decided.
 
     Examples
     --------
@@ -931,16 +913,7 @@ def own_part(target: Target, variable: sp.Symbol) -> sp.Expr | None:
 def one_sided_infinity(expr: sp.Expr, x: sp.Symbol) -> str | None:
     """Return the transform with a first-order signal if one half-line alone has the largest labels.
 
-    Parameters
-    ----------
-    expr : Expr
-        Function of one real variable.
-    x : Symbol
-
-    Returns
-    -------
-    str or None
-        The transform, and on which side it lives.
+    `expr`: function of one real variable. The result: the transform, and on which side it lives.
 
     Examples
     --------

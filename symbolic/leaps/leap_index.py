@@ -235,17 +235,8 @@ def first_coefficient(
 ) -> tuple[MultiIndex, sp.Expr] | None:
     r"""Return the first α with \|α\| = k and μ_α ≠ 0, and μ_α; None if all vanish.
 
-    Parameters
-    ----------
-    f : Target
-    k : int
-    counts : callable, optional
-        Which α are looked at; all of them by default.
-
-    Raises
-    ------
-    UndecidedError
-        If that of a coefficient cannot be decided.
+    `counts`: which α are looked at; all of them by default. Raises UndecidedError if that of a
+    coefficient cannot be decided.
     """
     coefficients = f.he_coefficients(k)
     undecided = None

@@ -87,15 +87,8 @@ class LeapFiltration(Page, Typeset, Drawn, WritesJson):
     def order_seen(self, direction: Sequence[Number]) -> int | None:
         r"""Return the lowest k with :math:`C_k[u, \cdot, \dots, \cdot] \ne 0`.
 
-        Parameters
-        ----------
-        direction : sequence of Expr or number
-            u, exact and not 0, in the coordinates of the target; its length does not matter.
-
-        Returns
-        -------
-        int or None
-            None if f does not depend on u, or not up to `checked_order`.
+        `direction`: u, exact and not 0, in the coordinates of the target; its length does not
+        matter. Returns None if f does not depend on u, or not up to `checked_order`.
         """
         line = self._line(direction)
         for level in self.levels:
@@ -104,12 +97,7 @@ class LeapFiltration(Page, Typeset, Drawn, WritesJson):
         return None
 
     def order_contained(self, direction: Sequence[Number]) -> int | None:
-        """Return the lowest k with u ∈ V_k; None if there is none, or none up to `checked_order`.
-
-        Parameters
-        ----------
-        direction : sequence of Expr or number
-        """
+        """Return the lowest k with u ∈ V_k; None if there is none, or none up to `checked_order`."""
         line = self._line(direction)
         return next((level.order for level in self.levels if line <= level.subspace), None)
 

@@ -177,12 +177,8 @@ class ReadoutClusters:
     def dimension_at_most(self, step: int, reachable: Subspace) -> int:
         """Bound the dimension of what all steps up to one have reached.
 
-        Parameters
-        ----------
-        step : int
-            t; the bound is exact, in general position, up to `self.step`.
-        reachable : Subspace
-            U_t of a continuum of readouts.
+        `step`: t; the bound is exact, in general position, up to `self.step`. `reachable`: U_t of a
+        continuum of readouts.
         """
         later = max(0, step - self.step)
         before = self.line.dimension if step < self.step else self.dimension
@@ -206,10 +202,7 @@ class ReadoutClusters:
     def from_dict(cls, content: Mapping[str, Any]) -> ReadoutClusters:
         """Return the clusters that `to_dict` wrote.
 
-        Raises
-        ------
-        ExpressionError
-            If the content is not what `to_dict` writes.
+        Raises ExpressionError if the content is not what `to_dict` writes.
         """
         try:
             spaces = (content[name] for name in ("line", "certain", "reachable"))
@@ -245,15 +238,8 @@ class ReadoutClusters:
 def checked_readouts(readout: Sequence[Number]) -> tuple[sp.Expr, ...]:
     """Return the different values of a readout, without zero.
 
-    Parameters
-    ----------
-    readout : sequence of exact numbers
-        The values that the readouts of the neurons take.
-
-    Raises
-    ------
-    ParameterError
-        If it is no sequence of exact real numbers, or all of them are zero.
+    `readout`: the values that the readouts of the neurons take. Raises ParameterError if it is no
+    sequence of exact real numbers, or all of them are zero.
 
     Examples
     --------
@@ -288,17 +274,8 @@ def readout_clusters(
 ) -> ReadoutClusters:
     """Return what the step after the first learned direction reaches with few readout values.
 
-    Parameters
-    ----------
-    target : Target
-    mask : DegreeMask
-        Degrees that the activation uses.
-    line : Subspace
-        U_1, of dimension 1.
-    step : int
-        Number of the step, at least 2.
-    readouts : sequence of Expr
-        As :func:`checked_readouts` returns them.
+    `mask`: degrees that the activation uses. `line`: U_1, of dimension 1. `step`: number of the
+    step, at least 2. `readouts`: as :func:`checked_readouts` returns them.
 
     Examples
     --------

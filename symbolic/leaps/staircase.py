@@ -133,19 +133,9 @@ def climb(
 ) -> tuple[tuple[StaircaseStep, ...], bool, str]:
     """Return the steps, without standing, whether the end was reached, and the basis of it all.
 
-    Parameters
-    ----------
-    f : Target
-    symbol : PolyElement or None
-        The symbol of a polynomial.
-    sources : sequence of SpanSource
-        That of the first step and that of all later ones.
-    kappa : int
-        Highest order.
-    strict : bool
-        Whether a step uses only the lowest order that adds something.
-    limit : int or None
-        At most so many steps.
+    `symbol`: the symbol of a polynomial. `sources`: that of the first step and that of all later
+    ones. `kappa`: highest order. `strict`: whether a step uses only the lowest order that adds
+    something. `limit`: at most so many steps.
     """
     names = [x.name for x in f.variables]
     steps: list[StaircaseStep] = []
@@ -691,10 +681,7 @@ def _step_to_dict(step: StaircaseStep) -> dict[str, Any]:
 def staircase_from_dict(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of a staircase, its steps as plain dictionaries.
 
-    Raises
-    ------
-    ExpressionError
-        If the content is not what `staircase_to_dict` writes.
+    Raises ExpressionError if the content is not what `staircase_to_dict` writes.
     """
     try:
         clusters = content["clusters"]
@@ -775,16 +762,9 @@ _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 def terms_text(names: Sequence[str], symbol: PolyElement | None, row: SpanRow) -> str:
     """Return the Hermite terms of a target that contribute to a vector.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Those of the coordinates.
-    symbol : PolyElement or None
-        The symbol of a polynomial target, which gives the terms their coefficients. Of other
-        targets the multi-indices are those of the expansion of the symbol, whose coefficients are
-        numbers without a short form.
-    row : SpanRow
-        The vector.
+    `names`: those of the coordinates. `symbol`: the symbol of a polynomial target, which gives the
+    terms their coefficients. Of other targets the multi-indices are those of the expansion of the
+    symbol, whose coefficients are numbers without a short form. `row`: the vector.
     """
     sources = row.sources[:_MOST_TERMS]
     left_out = len(row.sources) - len(sources)

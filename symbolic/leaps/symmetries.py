@@ -72,16 +72,8 @@ class Symmetry:
 def find_symmetry(target: Target, relevant: Subspace) -> Symmetry | None:
     """Return an orthogonal map that leaves a target invariant and moves its relevant space.
 
-    Parameters
-    ----------
-    target : Target
-    relevant : Subspace
-        V*, or a subspace of it that is certain.
-
-    Returns
-    -------
-    Symmetry or None
-        None if none of the kinds that are looked for exists.
+    `relevant`: V*, or a subspace of it that is certain. Returns None if none of the kinds that are
+    looked for exists.
 
     Examples
     --------
@@ -101,11 +93,7 @@ def find_symmetry(target: Target, relevant: Subspace) -> Symmetry | None:
 def reflection_in(target: Target, moved: Subspace) -> Symmetry | None:
     """Return the map that is -1 on a subspace and 1 on its complement, if f is invariant under it.
 
-    Parameters
-    ----------
-    target : Target
-    moved : Subspace
-        Part of the relevant space.
+    `moved`: part of the relevant space.
 
     Examples
     --------

@@ -125,17 +125,9 @@ class DegreeMask:
     def admits(self, degree: int, step: int) -> bool:
         r"""Tell whether a Hermite degree of the target reaches the gradient.
 
-        Parameters
-        ----------
-        degree : int
-            Degree j ≥ 0; degree 0, a constant, never does anything and passes.
-        step : int
-            1 for the step from the initial weights of norm 1, larger for later ones.
-
-        Raises
-        ------
-        UndecidedError
-            If it cannot be decided whether a coefficient of the activation is zero.
+        `degree`: degree j ≥ 0; degree 0, a constant, never does anything and passes. `step`: 1 for
+        the step from the initial weights of norm 1, larger for later ones. Raises UndecidedError if
+        it cannot be decided whether a coefficient of the activation is zero.
         """
         bound = self.highest_odd if degree % 2 else self.highest_even
         if degree and bound is not None and degree > bound:
@@ -150,12 +142,7 @@ class DegreeMask:
     def restrict(self, symbol: PolyElement, step: int) -> PolyElement:
         r"""Return the part of a symbol F, with ξ^α for He_α, of the degrees that pass.
 
-        Parameters
-        ----------
-        symbol : PolyElement
-            The symbol of a polynomial target.
-        step : int
-            As in :meth:`admits`.
+        `symbol`: the symbol of a polynomial target. `step`: as in :meth:`admits`.
         """
         if self.is_whole:
             return symbol
@@ -215,22 +202,9 @@ class DegreeMask:
 def activation_mask(student: str | sp.Expr | Activation | None, biases: bool = False) -> DegreeMask:
     r"""Return which Hermite degrees of a target a student can use.
 
-    Parameters
-    ----------
-    student : str, Expr, Activation or None
-        Activation of the neurons, as in :func:`.activations.activation`; None for a generic one,
-        which lets all degrees pass.
-    biases : bool
-        Whether they have random biases, σ(⟨w, x⟩ + b), with a density.
-
-    Returns
-    -------
-    DegreeMask
-
-    Raises
-    ------
-    GiantstepError
-        If `student` is no activation.
+    `student`: activation of the neurons, as in :func:`.activations.activation`; None for a generic
+    one, which lets all degrees pass. `biases`: whether they have random biases, σ(⟨w, x⟩ + b), with
+    a density. Raises GiantstepError if `student` is no activation.
 
     Examples
     --------

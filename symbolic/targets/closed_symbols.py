@@ -256,14 +256,8 @@ class SymbolForm:
     ) -> SymbolForm:
         """Return the function with linear forms of another ring put in for the ξ_i.
 
-        Parameters
-        ----------
-        setting : Setting
-            That of the result.
-        embed : callable
-            Takes elements of this field to the other one.
-        images : sequence of PolyElement
-            One for each ξ_i.
+        `setting`: that of the result. `embed`: takes elements of this field to the other one.
+        `images`: one for each ξ_i.
         """
         cache: dict[tuple[int, int], PolyElement] = {}
 
@@ -449,10 +443,7 @@ class Piece:
 def univariate_symbol(g: sp.Expr) -> tuple[Piece, ...]:
     r"""Return :math:`S(t) = \mathbb{E}\, g(z + t)` as a sum of pieces.
 
-    Parameters
-    ----------
-    g : Expr
-        Function of :data:`.ridge_terms.T`.
+    `g`: function of :data:`.ridge_terms.T`.
 
     Examples
     --------
@@ -684,17 +675,8 @@ def derivatives(kernel: OpenKernel) -> Iterator[tuple[sp.Expr, OpenKernel]]:
 def closed_symbol(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> SymbolForm:
     r"""Return the symbol of a function, in the ring of its variables over one field.
 
-    Parameters
-    ----------
-    expr : Expr
-        What :func:`.ridge_terms.ridge_terms` can write as a sum of products of ridge functions.
-    variables : tuple of Symbol
-        The coordinates.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If it cannot.
+    `expr`: what :func:`.ridge_terms.ridge_terms` can write as a sum of products of ridge functions.
+    `variables`: the coordinates. Raises UnsupportedExpressionError if it cannot.
 
     Examples
     --------

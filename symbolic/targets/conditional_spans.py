@@ -188,14 +188,8 @@ class PolynomialSpans:
     def grow(self, subspace: Subspace, highest_order: int, *, strict: bool = False) -> Span:
         """Return Γ_κ(U), or with `strict` U and the tensor of order k(U) only.
 
-        Parameters
-        ----------
-        subspace : Subspace
-            U.
-        highest_order : int
-            κ, at least 1.
-        strict : bool
-            Stop after the first order that adds something.
+        `subspace`: U. `highest_order`: κ, at least 1. `strict`: stop after the first order that
+        adds something.
         """
         require_growth(subspace, highest_order, self.dimension)
         places = _Places(self.symbol, subspace)

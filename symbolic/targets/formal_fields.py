@@ -104,10 +104,7 @@ class Certifier:
     def interval(self, numerator: Any, bits: int = _BITS[0]) -> Any:
         """Return an interval that holds the value of a polynomial in the generators.
 
-        Raises
-        ------
-        NoEnclosure
-            If a generator has none.
+        Raises NoEnclosure if a generator has none.
         """
         if numerator not in self._intervals.setdefault(bits, {}):
             self._intervals[bits][numerator] = self._evaluated(numerator, bits)
@@ -174,12 +171,8 @@ def _power(value: Any, n: int) -> Any:
 def enclosed_number(number: sp.Expr, bits: int) -> Any:
     """Return an interval that holds a constant, expectations included.
 
-    Raises
-    ------
-    NoEnclosure
-        If there is none.
-    MissingDependencyError
-        If there is none without python-flint.
+    Raises NoEnclosure if there is none. Raises MissingDependencyError if there is none without
+    python-flint.
     """
     try:
         return enclosure(number, bits)

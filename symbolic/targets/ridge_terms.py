@@ -445,14 +445,8 @@ def truncated_symbol(
 ) -> dict[tuple[int, ...], sp.Expr]:
     r"""Return {α: c_α} up to a total degree.
 
-    Parameters
-    ----------
-    expr : Expr
-        Function that :func:`.ridge_terms` can write as a sum of products.
-    variables : tuple of Symbol
-        The coordinates, real.
-    degree : int
-        Largest \|α\|.
+    `expr`: function that :func:`.ridge_terms` can write as a sum of products. `variables`: the
+    coordinates, real. `degree`: largest \|α\|.
 
     Examples
     --------

@@ -166,10 +166,8 @@ class CertifiedRank:
     def subspace(self) -> Subspace:
         """Return the span of the vectors, in the smallest field.
 
-        Raises
-        ------
-        UndecidedError
-            If a pivot of the reduced echelon form is neither proven to be zero nor not to be.
+        Raises UndecidedError if a pivot of the reduced echelon form is neither proven to be zero
+        nor not to be.
         """
         if self.rank == self.width:
             return Subspace.whole(self.width)
@@ -284,11 +282,7 @@ Place = tuple[OpenKernel, int] | Element
 def places(forms: Iterable[SymbolForm], degree: int) -> dict[Place, sp.Expr]:
     """Return the constants in Taylor polynomials up to a degree, as exact numbers.
 
-    Parameters
-    ----------
-    forms : iterable of SymbolForm
-    degree : int
-        0 for the values of functions of nothing, which restriction to a subspace leaves.
+    `degree`: 0 for the values of functions of nothing, which restriction to a subspace leaves.
     """
     result: dict[Place, sp.Expr] = {}
     for form in forms:
@@ -585,10 +579,7 @@ class ClosedSymbolSpans:
     def relevant_subspace(self) -> Subspace:
         """V*, the span of all gradients of F.
 
-        Raises
-        ------
-        UndecidedError
-            If it is not decided.
+        Raises UndecidedError if it is not decided.
         """
         whole, zero = Subspace.whole(self.dimension), Subspace.zero(self.dimension)
         # The lowest orders at the origin take much less than gradients everywhere.
@@ -605,14 +596,8 @@ class ClosedSymbolSpans:
     def grow(self, subspace: Subspace, highest_order: int, *, strict: bool = False) -> Span:
         """Return Γ_κ(U), or with `strict` U and the tensor of order k(U) only.
 
-        Parameters
-        ----------
-        subspace : Subspace
-            U.
-        highest_order : int
-            κ, at least 1.
-        strict : bool
-            Stop after the first order that adds something.
+        `subspace`: U. `highest_order`: κ, at least 1. `strict`: stop after the first order that
+        adds something.
         """
         require_growth(subspace, highest_order, self.dimension, HIGHEST_DEGREE)
         if subspace.is_whole:
@@ -622,10 +607,7 @@ class ClosedSymbolSpans:
     def conditional_order(self, subspace: Subspace) -> int | None:
         """Return k(U), the lowest degree in U^⊥ that F has on it; None if U holds V*.
 
-        Raises
-        ------
-        UndecidedError
-            If an order is neither proven to add nothing nor to add something.
+        Raises UndecidedError if an order is neither proven to add nothing nor to add something.
         """
         if subspace.is_whole:
             return None
@@ -860,19 +842,10 @@ def _same(element: Element) -> Element:
 def spans_of(target: Target, mask: DegreeMask | None = None, *, step: int = 1) -> SpanSource:
     """Return what a target shows at a given subspace.
 
-    Parameters
-    ----------
-    target : Target
-    mask : DegreeMask, optional
-        Hermite degrees of the target that a student can use; all of them by default.
-    step : int
-        Step of which the mask is taken, from 1: at the first one all |w| are 1.
-
-    Returns
-    -------
-    SpanSource
-        Exact for polynomials; for other targets ranks are certified from both sides, or stated to
-        be undetermined. What was worked out for a target is kept for the next call.
+    `mask`: Hermite degrees of the target that a student can use; all of them by default. `step`:
+    step of which the mask is taken, from 1: at the first one all |w| are 1. The result: exact for
+    polynomials; for other targets ranks are certified from both sides, or stated to be
+    undetermined. What was worked out for a target is kept for the next call.
     """
     if target.is_polynomial:
         element = target.expansion.symbol_element

@@ -774,18 +774,8 @@ def _monomial(point: Sequence[sp.Expr], alpha: MultiIndex) -> sp.Expr:
 def checked_components(values: Sequence[sp.Expr], count: int, name: str) -> tuple[sp.Expr, ...]:
     """Return the components of a vector that a user gave.
 
-    Parameters
-    ----------
-    values : sequence of Expr or number
-    count : int
-        How many there have to be.
-    name : str
-        How the user knows the vector.
-
-    Raises
-    ------
-    ParameterError
-        If they are not that many real, finite numbers or expressions.
+    `count`: how many there have to be. `name`: how the user knows the vector. Raises ParameterError
+    if they are not that many real, finite numbers or expressions.
     """
     try:
         given = tuple(sp.sympify(value, strict=True) for value in values)
