@@ -601,7 +601,7 @@ class _Field:
 
     def adjoin_transcendental(self, nodes: list[sp.Expr]) -> None:
         field = self.domain
-        powers = {node: _power_of_pi(node) for node in nodes if _is_power_of_pi(node)}
+        powers = {node: node.as_base_exp()[1] for node in nodes if _is_power_of_pi(node)}
         exponents = {
             node: self.exponent(node) for node in nodes if node == sp.E or isinstance(node, sp.exp)
         }
@@ -724,10 +724,6 @@ def _is_transcendental(number: sp.Expr) -> bool:
 def _is_power_of_pi(node: sp.Expr) -> bool:
     base, exponent = node.as_base_exp()
     return bool(base == sp.pi and exponent.is_Rational)
-
-
-def _power_of_pi(node: sp.Expr) -> sp.Rational:
-    return node.as_base_exp()[1]
 
 
 def _is_root(node: sp.Expr) -> bool:

@@ -188,7 +188,23 @@ def real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     if u.is_Pow and u.exp.is_number:
         return real_zeros(u.base, z) if u.exp.is_positive else []
     if u.is_polynomial(z):
-        return _polynomial_real_zeros(u, z)
+        slope = affine_slope(u, z)
+        if slope is not None:
+            return [-u.subs(z, 0) / slope]
+        poly = polynomial(u, z)
+        if poly.domain.is_ZZ or poly.domain.is_QQ:
+            return list(poly.sqf_part().real_roots())
+        if poly.degree() == 2:
+            a, b, _ = poly.all_coeffs()
+            discriminant = poly.discriminant()
+            if discriminant.is_negative:
+                return []
+            if discriminant.is_nonnegative:
+                return _union([[(-b + s * sp.sqrt(discriminant)) / (2 * a) for s in (-1, 1)]])
+        raise UnsupportedExpressionError(
+            f"the real zeros of {u} are not known; coefficients have to be rational numbers, "
+            "or the degree at most 2"
+        )
     if has_nonsmooth(u, z) and not isinstance(u, NONSMOOTH):
         return _union(real_zeros(piece, z) for piece in pieces(u, z))
     if isinstance(u, NEVER_ZERO) or (u.is_Pow and u.base.is_positive):
@@ -220,26 +236,6 @@ def is_positive_sum(u: sp.Expr, z: sp.Symbol) -> bool:
             return False
         constant -= abs(coefficient)
     return bool(constant.is_positive)
-
-
-def _polynomial_real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
-    slope = affine_slope(u, z)
-    if slope is not None:
-        return [-u.subs(z, 0) / slope]
-    poly = polynomial(u, z)
-    if poly.domain.is_ZZ or poly.domain.is_QQ:
-        return list(poly.sqf_part().real_roots())
-    if poly.degree() == 2:
-        a, b, _ = poly.all_coeffs()
-        discriminant = poly.discriminant()
-        if discriminant.is_negative:
-            return []
-        if discriminant.is_nonnegative:
-            return _union([[(-b + s * sp.sqrt(discriminant)) / (2 * a) for s in (-1, 1)]])
-    raise UnsupportedExpressionError(
-        f"the real zeros of {u} are not known; coefficients have to be rational numbers, "
-        "or the degree at most 2"
-    )
 
 
 @functools.lru_cache(maxsize=512)

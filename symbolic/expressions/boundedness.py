@@ -150,7 +150,8 @@ def _bounded_far_out(expr: sp.Expr, t: sp.Symbol) -> bool | None:
     if result.growth <= 0:
         return True
     if result.sharp or any(
-        order.sharp and order.growth > 0 for order in map(_order_in(t), _at_equal_phases(expr, t))
+        order.sharp and order.growth > 0
+        for order in map(lambda expr: _order(expr, t), _at_equal_phases(expr, t))
     ):
         return False
     return None
@@ -216,10 +217,6 @@ def _leading(exponent: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:
     return max(terms, key=lambda term: term[1])
 
 
-def _order_in(t: sp.Symbol) -> Callable[[sp.Expr], _Order]:
-    return lambda expr: _order(expr, t)
-
-
 def _order(expr: sp.Expr, t: sp.Symbol) -> _Order:
     """Return the order of a function.
 
@@ -233,7 +230,17 @@ def _order(expr: sp.Expr, t: sp.Symbol) -> _Order:
     if expr.is_Mul:
         return math.prod((_order(factor, t) for factor in expr.args), start=constant)
     if expr.is_Add:
-        return _order_of_sum(expr, t)
+        try:
+            result = _order_of_terms(sp.Add.make_args(expr), t)
+            if result.sharp:
+                return result
+        except UnsupportedExpressionError:
+            return _order_of_terms(sp.Add.make_args(expanded(expr)), t)
+        try:
+            other = _order_of_terms(sp.Add.make_args(expanded(expr)), t)
+        except UnsupportedExpressionError:
+            return result
+        return result if (result / other).growth < 0 else other
     if expr.is_Pow and expr.exp.is_number and expr.exp.is_real:
         base = _order(expr.base, t)
         if expr.exp.is_negative and not base.sharp:
@@ -256,21 +263,6 @@ def _order(expr: sp.Expr, t: sp.Symbol) -> _Order:
     if isinstance(expr, _CONTINUOUS) and _order(expr.args[0], t).growth <= 0:
         return replace(constant, sharp=False)
     raise UnsupportedExpressionError(f"the growth of {expr} is not known")
-
-
-def _order_of_sum(expr: sp.Expr, t: sp.Symbol) -> _Order:
-    """Return the order of a sum as it stands or, where it is smaller or known, expanded."""
-    try:
-        result = _order_of_terms(sp.Add.make_args(expr), t)
-        if result.sharp:
-            return result
-    except UnsupportedExpressionError:
-        return _order_of_terms(sp.Add.make_args(expanded(expr)), t)
-    try:
-        other = _order_of_terms(sp.Add.make_args(expanded(expr)), t)
-    except UnsupportedExpressionError:
-        return result
-    return result if (result / other).growth < 0 else other
 
 
 def _order_of_terms(terms: Sequence[sp.Expr], t: sp.Symbol) -> _Order:

@@ -122,24 +122,20 @@ def by_steps(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> sp.Expr:
 
     def written(*cases: Any) -> sp.Expr:
         try:
-            return _stepped(cases, variables)
+            left: sp.Expr = sp.S.One
+            total = []
+            for value, condition in cases:
+                inside = _indicator(condition, variables)
+                total.append((value, _merged(left * inside)))
+                left = left * (1 - inside)
+            if _merged(left) != 0:
+                raise NotPiecewise("it is not defined everywhere")
+            result = sp.Add(*(value * weight for value, weight in total))
+            return _flat(result, True) or result
         except NotPiecewise:
             return sp.Piecewise(*cases)
 
     return expr.replace(sp.Piecewise, written)
-
-
-def _stepped(cases: Iterable[Any], variables: Sequence[sp.Symbol]) -> sp.Expr:
-    left: sp.Expr = sp.S.One
-    total = []
-    for value, condition in cases:
-        inside = _indicator(condition, variables)
-        total.append((value, _merged(left * inside)))
-        left = left * (1 - inside)
-    if _merged(left) != 0:
-        raise NotPiecewise("it is not defined everywhere")
-    result = sp.Add(*(value * weight for value, weight in total))
-    return _flat(result, True) or result
 
 
 def _merged(weight: sp.Expr) -> sp.Expr:

@@ -230,7 +230,19 @@ class FormulaBalls:
             if symbol in self._constants:
                 self._known[key] = self._constant(symbol, prec)
             elif symbol in self._polynomials:
-                self._known[key] = self._defined_root(symbol, prec)
+                polynomial, above, below = self._polynomials[symbol]
+                inside = []
+                for root in self._roots(symbol, polynomial, prec):
+                    if all(
+                        self._is_beyond(root, end, side, prec)
+                        for end, side in ((above, 1), (below, -1))
+                    ):
+                        inside.append(root)
+                if len(inside) != 1:
+                    raise CertificationError(
+                        f"the equation of {symbol} has {len(inside)} roots where it should have one"
+                    )
+                self._known[key] = inside[0]
             else:
                 raise ParameterError(f"symbol {symbol} of a formula has no value")
         return self._known[key]
@@ -243,20 +255,6 @@ class FormulaBalls:
             return constant.ball(prec)
         except NotReached as failure:
             raise CertificationError(f"{symbol} is not enclosed: {failure}") from None
-
-    def _defined_root(self, symbol: sp.Symbol, prec: int) -> Ball:
-        polynomial, above, below = self._polynomials[symbol]
-        inside = []
-        for root in self._roots(symbol, polynomial, prec):
-            if all(
-                self._is_beyond(root, end, side, prec) for end, side in ((above, 1), (below, -1))
-            ):
-                inside.append(root)
-        if len(inside) != 1:
-            raise CertificationError(
-                f"the equation of {symbol} has {len(inside)} roots where it should have one"
-            )
-        return inside[0]
 
     def _is_beyond(self, root: Ball, end: sp.Expr | None, side: int, prec: int) -> bool:
         if end is None:

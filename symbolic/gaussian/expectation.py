@@ -475,13 +475,6 @@ def on_a_line(integrand: sp.Expr, law: GaussianVector) -> tuple[sp.Expr, sp.Symb
     return None
 
 
-def _radial(integrand: sp.Expr, law: GaussianVector) -> sp.Expr | None:
-    """Average a polynomial times a function of |x| over the length of x."""
-    z = _new_symbol(integrand.free_symbols | law.free_symbols | set(law.variables))
-    inside = radial_integrand(integrand, law.variables, law.mean, law.covariance, z)
-    return None if inside is None else sp.expand(expect(inside, z), deep=False)
-
-
 def _new_symbol(others: set[sp.Symbol]) -> sp.Symbol:
     """The symbol z, so that equal expectations are equal; if there is one already, another."""
     if any(x.name == "z" for x in others):
@@ -647,7 +640,10 @@ class JointExpectation(_Expectation):
             return result
         if line is not None:
             return GaussianExpectation(*line)
-        radial = _radial(integrand, law)
+        # Average a polynomial times a function of |x| over the length of x.
+        z = _new_symbol(integrand.free_symbols | law.free_symbols | set(law.variables))
+        inside = radial_integrand(integrand, law.variables, law.mean, law.covariance, z)
+        radial = None if inside is None else sp.expand(expect(inside, z), deep=False)
         if radial is not None:
             return radial
         apart = _by_independence(integrand, law)

@@ -65,7 +65,9 @@ def heat_flow(
     x**3 - 3*x
     """
     domain = checked_element(element).ring.domain
-    time = _checked_time(time)
+    if isinstance(time, bool) or not isinstance(time, int | sp.Rational):
+        raise ParameterError(f"time must be an int or a Rational, got {time!r}; give 1 or -1")
+    time = sp.Rational(time)
     if time == 0 or not element:
         return element.copy()
     if _flint_is_faster(element) if use_flint is None else use_flint:
@@ -164,12 +166,6 @@ field, got x over RR; make one with sympy.ring('x, y', QQ)
 def _even_moment(n: int) -> int:
     """Return (n-1)!!, the moment of an even order."""
     return math.prod(range(1, n, 2))
-
-
-def _checked_time(time: sp.Rational | int) -> sp.Rational:
-    if isinstance(time, bool) or not isinstance(time, int | sp.Rational):
-        raise ParameterError(f"time must be an int or a Rational, got {time!r}; give 1 or -1")
-    return sp.Rational(time)
 
 
 @cache

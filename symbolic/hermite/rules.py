@@ -193,7 +193,11 @@ class Base:
                 return sp.Rational(paired * (-v.p) ** half, v.q**half)
             return paired * (-v) ** half
         if self.argument.is_Rational and self.variance.is_Rational:
-            return _rational_value(self.argument, self.variance, n)
+            known = _recurrence(self.argument, self.variance)
+            first, slope = known[1], Fraction(self.variance.p, self.variance.q)
+            while len(known) <= n:
+                known.append(first * known[-1] - slope * (len(known) - 1) * known[-2])
+            return sp.Rational(known[n].numerator, known[n].denominator)
         return hermite_polynomial(n, self.argument, self.variance)
 
     def waves(self, k: int, n: int) -> tuple[sp.Expr, sp.Expr]:
@@ -214,14 +218,6 @@ class Base:
 def _recurrence(a: sp.Rational, v: sp.Rational) -> list[Fraction]:
     """The values h_0, h_1, … of a rational base as far as they have been asked for."""
     return [Fraction(1), Fraction(a.p, a.q)]
-
-
-def _rational_value(a: sp.Rational, v: sp.Rational, n: int) -> sp.Rational:
-    known = _recurrence(a, v)
-    first, slope = known[1], Fraction(v.p, v.q)
-    while len(known) <= n:
-        known.append(first * known[-1] - slope * (len(known) - 1) * known[-2])
-    return sp.Rational(known[n].numerator, known[n].denominator)
 
 
 def _complex_power(x: sp.Expr, y: sp.Expr, k: int) -> tuple[sp.Expr, sp.Expr]:
@@ -347,7 +343,16 @@ class Sequence:
         groups = {}
         for (base, constant), terms in self.groups.items():
             mine = dict(terms)
-            _drop_high_shifts(base, constant, mine, single)
+            # Use h_{k-j} = A h_{k-j-1} - v (k-j-1) h_{k-j-2} until two shifts are left.
+            width = 0 if base.variance == 0 else 1
+            while mine and min(mine) < max(mine) - width:
+                j = min(mine)
+                c, s = weight = mine.pop(j)
+                # h_0 = 1, where the recurrence with h_{-1} = h_{-2} = 0 would give 0.
+                _correct(base, constant, single, j, weight)
+                _add_weight(mine, j + 1, _times_argument(base, weight))
+                below = tuple(_scaled(_times_linear(p, j + 1), -base.variance) for p in (c, s))
+                _add_weight(mine, j + 2, (below[0], below[1]))
             _lift(base, constant, mine, single)
             groups[base, constant] = mine
         return Sequence(groups, single)
@@ -426,19 +431,6 @@ def _correct(base: Base, constant: sp.Expr, single: Single, k: int, w: Weight) -
         _add_single(single, k, constant, _weighted(base.waves(k, 0), w, k))
 
 
-def _drop_high_shifts(base: Base, constant: sp.Expr, terms: Terms, single: Single) -> None:
-    """Use h_{k-j} = A h_{k-j-1} - v (k-j-1) h_{k-j-2} until two shifts are left."""
-    width = 0 if base.variance == 0 else 1
-    while terms and min(terms) < max(terms) - width:
-        j = min(terms)
-        c, s = weight = terms.pop(j)
-        # h_0 = 1, where the recurrence with h_{-1} = h_{-2} = 0 would give 0.
-        _correct(base, constant, single, j, weight)
-        _add_weight(terms, j + 1, _times_argument(base, weight))
-        below = tuple(_scaled(_times_linear(p, j + 1), -base.variance) for p in (c, s))
-        _add_weight(terms, j + 2, (below[0], below[1]))
-
-
 def _lift(base: Base, constant: sp.Expr, terms: Terms, single: Single) -> None:
     """Use v (k-j) h_{k-j-1} = A h_{k-j} - h_{k-j+1} where the polynomials are divisible by k-j."""
     # Results have to hold for all admitted parameters, so never divide by what may be 0.
@@ -510,7 +502,13 @@ def decompose(expr: sp.Expr, z: sp.Symbol) -> Decomposition:
     closed: list[sp.Expr] = []
     left: list[sp.Expr] = []
     for term in _terms(expr):
-        resolved = _resolved(term, z)
+        powers = {
+            e: sp.exp(e.exp * sp.log(e.base))
+            for e in term.atoms(sp.Pow)
+            if e.exp.has(z) and e.base is not sp.S.Exp1
+        }
+        result = as_steps_and_exponentials(term.xreplace(powers) if powers else term)
+        resolved = (result,) if result is term or is_too_long(result) else _terms(result)
         kernels = group_by_kernel(resolved, z)
         known = all(k == 1 or kernel_sequence(k, z) is not None for k in kernels)
         # A term that stays open stays as it was written.
@@ -534,17 +532,6 @@ def decompose(expr: sp.Expr, z: sp.Symbol) -> Decomposition:
 def is_too_long(expr: sp.Expr) -> bool:
     """Whether an expression has too many terms to be multiplied out."""
     return expanded_terms(expr) > _LONGEST_SUM
-
-
-def _resolved(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, ...]:
-    """Return the terms of a product after relu, abs, cosh, ... are written by steps and exp."""
-    powers = {
-        e: sp.exp(e.exp * sp.log(e.base))
-        for e in term.atoms(sp.Pow)
-        if e.exp.has(z) and e.base is not sp.S.Exp1
-    }
-    result = as_steps_and_exponentials(term.xreplace(powers) if powers else term)
-    return (result,) if result is term or is_too_long(result) else _terms(result)
 
 
 def _terms(expr: sp.Expr) -> tuple[sp.Expr, ...]:

@@ -3,7 +3,7 @@ r"""The generative leap: the lowest order at which some transform of the label s
 One index (Damian, Pillaud-Vivien, Lee, Bruna, arXiv 2403.05529): the generative exponent is
 :math:`k^* = \min\{k \ge 1 : \mathbb{E}[\mathrm{He}_k(z) \mid y] \not\equiv 0\}`, the lowest
 information exponent of any T(y). Several (Damian, Lee, Bruna, arXiv 2506.05500): the greedy run of
-:mod:`.isotropic_leap` with :math:`\mathbb{E}[\text{order-}k\text{ tensor in } U^\perp \mid y,
+:func:`.isotropic_leap` with :math:`\mathbb{E}[\text{order-}k\text{ tensor in } U^\perp \mid y,
 x_U]`; it is at most the rotation-invariant leap, which only uses T(y) = y. Bounds are computed,
 with certificates (derived here).
 
@@ -36,7 +36,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import sympy as sp
 from sympy.polys.rings import PolyElement
@@ -47,8 +47,8 @@ from ...pages import Typeset
 from ..exact.constant_enclosures import enclosed_sign
 from ..exact.fields import common_field
 from ..expressions._singularities import affine_slope, expanded
+from ..expressions.expression_text import plain_fields
 from ..expressions.functions import relu
-from ..expressions.parser import Parameters
 from ..expressions.regularity import Parity, analyse, reflectable
 from ..gaussian.hermite_polynomials import pairings
 from ..gaussian.zero_test import is_exactly_zero
@@ -59,8 +59,7 @@ from ..targets.formal_fields import spanned
 from ..targets.spans import spans_of
 from ..targets.subspaces import Element, Subspace, reduced, vector_text
 from ..targets.target import Target, target as read_target
-from .isotropic_leap import isotropic_leap
-from .leap_index import TargetLike, leap_index
+from .leap_index import asked_of_targets, isotropic_leap, leap_index
 from .symmetries import find_symmetry, is_invariant_in, reflection_in
 
 HIGHEST_POWER = 4
@@ -396,6 +395,11 @@ class GenerativeStep:
     subspace: Subspace
     coefficients: tuple[tuple[sp.Expr, ...], ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON; coefficients as SymPy prints them."""
+        printed = {"coefficients": [list(map(str, vector)) for vector in self.coefficients]}
+        return plain_fields(self, "order", "transform", "witness", "subspace") | printed
+
 
 @dataclass(frozen=True)
 class GenerativeLeap(Typeset, WritesJson):
@@ -504,39 +508,13 @@ class GenerativeLeap(Typeset, WritesJson):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {
-            "target": self.target,
-            "lower": self.lower,
-            "upper": self.upper,
-            "standing": self.standing,
-            "lower_certificate": self.lower_certificate,
-            "steps": [
-                {
-                    "order": step.order,
-                    "transform": step.transform,
-                    "witness": step.witness,
-                    "subspace": step.subspace.to_dict(),
-                    "coefficients": [list(map(str, vector)) for vector in step.coefficients],
-                }
-                for step in self.steps
-            ],
-        }
+        names = ("target", "lower", "upper", "standing", "lower_certificate", "steps")
+        return plain_fields(self, *names)
 
 
-def generative_leap(
-    target: TargetLike,
-    *,
-    variables: Sequence[sp.Symbol] | None = None,
-    parameters: Parameters = True,
-) -> GenerativeLeap:
+@asked_of_targets("generative leap")
+def generative_leap(f: Target) -> GenerativeLeap:
     """Return the generative leap, or bounds of it, with certificates.
-
-    Parameters
-    ----------
-    target : str, Expr, Activation or Target
-        With parameters the answer is a :class:`.CaseTree` of such.
-    variables, parameters : optional
-        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -563,9 +541,6 @@ def generative_leap(
     >>> [(str(leaf.case), int(leaf.value)) for leaf in tree.leaves]
     [('all values', 2)]
     """
-    f = read_target(target, variables, parameters=parameters)
-    if f.has_open_parameters:
-        return cast(GenerativeLeap, f.by_cases(generative_leap, "generative leap"))
     if f.case is not None:
         # Where a = b, for one, f may have a symmetry.
         f.case.require_irreducible()
@@ -641,7 +616,10 @@ class _Run:
 
     def result(self) -> GenerativeLeap:
         if self.moments is None and has_two_values(self.f):
-            return self._of_two_values()
+            leap = isotropic_leap(self.f)
+            steps = tuple(_by_y(step.order, step.subspace, step.rows) for step in leap.steps)
+            certificate = "y has two values, so every T(y) is affine in y"
+            return GenerativeLeap(self.f.name, int(leap), int(leap), certificate, steps)
         symmetry = find_symmetry(self.f, self.relevant)
         if symmetry is not None:
             self._raise_lower(2, f"{symmetry} leaves f invariant")
@@ -654,12 +632,6 @@ class _Run:
     def _raise_lower(self, bound: int, certificate: str) -> None:
         if bound > self.lower:
             self.lower, self.lower_certificate = bound, certificate
-
-    def _of_two_values(self) -> GenerativeLeap:
-        leap = isotropic_leap(self.f)
-        steps = tuple(_by_y(step.order, step.subspace, step.rows) for step in leap.steps)
-        certificate = "y has two values, so every T(y) is affine in y"
-        return GenerativeLeap(self.f.name, int(leap), int(leap), certificate, steps)
 
     def _single_index_bound(self) -> None:
         if self.moments is not None or self.relevant.dimension != 1:
@@ -709,14 +681,29 @@ class _Run:
         """Yield steps of at most the order; y itself first, then transforms with a number."""
         yield from self._by_label(order)
         missing = self.relevant.intersection(self.subspace.orthogonal_complement())
-        is_even = self._is_even_in(missing)
+        if missing not in self._even_in:
+            symmetry = reflection_in(self.f, missing)
+            self._even_in[missing] = symmetry is not None
+            if symmetry is not None:
+                self._raise_lower(2, f"{symmetry} leaves f invariant")
+        is_even = self._even_in[missing]
         if order < self.lower:
             return
         if self.moments is None:
             yield from self._by_half_line()
             yield from self._by_powers_of_others(order)
             return
-        yield from self._by_powers(order, sure=sure)
+        assert self.moments is not None
+        for tensor_order in range(1, min(order, 2) + 1):
+            for power in range(2, HIGHEST_POWER + 1):
+                try:
+                    step = self._by_power(power, tensor_order)
+                except UndecidedError:
+                    if not sure:
+                        raise
+                    continue
+                if step is not None:
+                    yield step
         if sure:
             return
         if missing.dimension == 1 and not is_even and not is_invariant_in(self.f, missing):
@@ -729,15 +716,6 @@ class _Run:
                 self.relevant,
             )
 
-    def _is_even_in(self, missing: Subspace) -> bool:
-        """Whether f is seen to be even in the missing directions, which raises the lower bound."""
-        if missing not in self._even_in:
-            symmetry = reflection_in(self.f, missing)
-            self._even_in[missing] = symmetry is not None
-            if symmetry is not None:
-                self._raise_lower(2, f"{symmetry} leaves f invariant")
-        return self._even_in[missing]
-
     def _given(self) -> str:
         return "" if self.subspace.is_zero else f"given x on {self.subspace}, "
 
@@ -748,19 +726,6 @@ class _Run:
             return
         if span.rows and span.subspace.dimension > self.subspace.dimension:
             yield _by_y(span.rows[0].order, span.subspace, span.rows)
-
-    def _by_powers(self, order: int, *, sure: bool) -> Iterator[GenerativeStep]:
-        assert self.moments is not None
-        for tensor_order in range(1, min(order, 2) + 1):
-            for power in range(2, HIGHEST_POWER + 1):
-                try:
-                    step = self._by_power(power, tensor_order)
-                except UndecidedError:
-                    if not sure:
-                        raise
-                    continue
-                if step is not None:
-                    yield step
 
     def _by_power(self, power: int, order: int) -> GenerativeStep | None:
         assert self.moments is not None
@@ -807,7 +772,10 @@ class _Run:
 
     def _by_powers_of_others(self, order: int) -> Iterator[GenerativeStep]:
         for power in _POWERS_OF_OTHERS:
-            source = self._source_of_power(power)
+            if power not in self._powers:
+                made = label_power(self.f, power)
+                self._powers[power] = None if made is None else spans_of(made)
+            source = self._powers[power]
             if source is None:
                 continue
             try:
@@ -818,12 +786,6 @@ class _Run:
                 result, vectors = span.rows[0].order, tuple(row.vector for row in span.rows)
                 text = f"y^{power} shows {span.subspace} at order {result}"
                 yield GenerativeStep(result, f"y^{power}", text, span.subspace, vectors)
-
-    def _source_of_power(self, power: int) -> SpanSource | None:
-        if power not in self._powers:
-            made = label_power(self.f, power)
-            self._powers[power] = None if made is None else spans_of(made)
-        return self._powers[power]
 
 
 def _by_y(order: int, subspace: Subspace, rows: Sequence[SpanRow]) -> GenerativeStep:

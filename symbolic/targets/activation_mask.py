@@ -135,7 +135,7 @@ class DegreeMask:
         if degree == 0 or self.activation is None:
             return True
         if step == 1 and not self.biases:
-            return _has_coefficient(self.activation, degree)
+            return not _vanishes(self.activation.expr, degree)
         # Below the degree of a polynomial part nothing has to be looked up.
         return bound is not None or _reaches(self.activation, degree, self.biases)
 
@@ -293,10 +293,6 @@ def _is_transcendental(expr: sp.Expr, rest: int) -> bool:
     else:
         known = isinstance(kernel, _TRANSCENDENTAL) and affine_slope(kernel.args[0], z) is not None
     return known and any(not is_exactly_zero(c, "a coefficient") for c in coefficients.values())
-
-
-def _has_coefficient(result: Activation, degree: int) -> bool:
-    return not _vanishes(result.expr, degree)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -262,7 +262,17 @@ class SymbolForm:
         cache: dict[tuple[int, int], PolyElement] = {}
 
         def image(p: PolyElement) -> PolyElement:
-            return _composed(p, setting.ring, embed, images, cache)
+            total = setting.ring.zero
+            for monomial, c in p.items():
+                term = setting.ring.ground_new(embed(c))
+                for i, n in enumerate(monomial):
+                    if n:
+                        key = (i, n)
+                        if key not in cache:
+                            cache[key] = images[i] ** n
+                        term = term * cache[key]
+                total = total + term
+            return total
 
         terms: dict[Mode, PolyElement] = {}
         for mode, p in self.terms.items():
@@ -354,26 +364,6 @@ def _product_of_sines(first: Mode, second: Mode) -> list[tuple[Fraction, bool, P
     if second.is_sine:
         a, b = b, a
     return [(half, True, a + b), (half, True, a - b)]
-
-
-def _composed(
-    p: PolyElement,
-    ring: PolyRing,
-    embed: Callable[[Element], Element],
-    images: Sequence[PolyElement],
-    cache: dict[tuple[int, int], PolyElement],
-) -> PolyElement:
-    total = ring.zero
-    for monomial, c in p.items():
-        term = ring.ground_new(embed(c))
-        for i, n in enumerate(monomial):
-            if n:
-                key = (i, n)
-                if key not in cache:
-                    cache[key] = images[i] ** n
-                term = term * cache[key]
-        total = total + term
-    return total
 
 
 def binomial_operator(power: int) -> dict[tuple[int, int], int]:

@@ -20,7 +20,7 @@ from giantstep.symbolic.leaps.generative_leap import (
     label_power,
     one_sided_infinity,
 )
-from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
+from giantstep.symbolic.leaps.leap_index import isotropic_leap
 from giantstep.symbolic.targets.spans import spans_of
 from giantstep.symbolic.targets.subspaces import Subspace
 from giantstep.symbolic.targets.target import target
