@@ -459,10 +459,7 @@ def _smallest(*values: Ball) -> Ball:
 class BallEvaluator:
     """Evaluates expressions on balls at the precision that is set while it is in use.
 
-    Parameters
-    ----------
-    values : mapping of Symbol to ball
-        Constants that are known under a symbol, such as inner expectations.
+    `values`: constants that are known under a symbol, such as inner expectations.
     """
 
     def __init__(self, values: Mapping[sp.Symbol, Ball] | None = None) -> None:

@@ -35,13 +35,9 @@ def same(value: sp.Expr) -> sp.Expr:
 class Series:
     """A truncated Laurent series :math:`c_0t^s + c_1t^{s+1} + ... + O(t^{s+n})`.
 
-    Attributes
-    ----------
-    coefficients : tuple
-        c_0, …, c_{n-1}, of one field, or arrays of its numbers; the integer 0 is known to vanish.
-        Leading numbers that are exactly zero are taken off.
-    start : int
-        s; of a series without coefficients the order of what was left out.
+    `coefficients`: c_0, …, c_{n-1}, of one field, or arrays of its numbers; the integer 0 is known
+    to vanish. Leading numbers that are exactly zero are taken off. `start`: s; of a series without
+    coefficients the order of what was left out.
     """
 
     coefficients: tuple[Any, ...]

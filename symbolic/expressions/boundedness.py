@@ -182,13 +182,8 @@ def _at_equal_phases(expr: sp.Expr, t: sp.Symbol) -> list[sp.Expr]:
 class _Order:
     r"""The order :math:`e^{E}t^p` of a function for t to infinity.
 
-    Attributes
-    ----------
-    exponent, power : Expr
-        E, a sum of c t^q with q > 0, and p.
-    sharp : bool
-        Whether it bounds the function from below, too; from above it always does.
-    variable : Symbol
+    `exponent`, `power`: E, a sum of c t^q with q > 0, and p. `sharp`: whether it bounds the
+    function from below, too; from above it always does.
     """
 
     exponent: sp.Expr

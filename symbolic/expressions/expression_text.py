@@ -89,14 +89,9 @@ SPELLINGS: Mapping[type, str] = {
 class Product:
     """A product as it is written: sign, a number in front, and a fraction.
 
-    Attributes
-    ----------
-    negative : bool
-        Whether a minus sign stands before it.
-    factor : Rational
-        A number in front of the fraction, 1 if it is part of the fraction.
-    numerators, denominators : tuple of Expr
-        Factors above and below the line; none means 1.
+    `negative`: whether a minus sign stands before it. `factor`: a number in front of the fraction,
+    1 if it is part of the fraction. `numerators`, `denominators`: factors above and below the line;
+    none means 1.
     """
 
     negative: bool

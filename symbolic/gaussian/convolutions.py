@@ -82,13 +82,7 @@ class AffineForm:
 class FormStore:
     """The affine forms of all tables, and what is convolved along them.
 
-    Attributes
-    ----------
-    node : Symbol
-        κ.
-    forms : list of AffineForm
-    marks : dict from applied function to Symbol
-        Tables as plain symbols, which integrands may hold.
+    `node`: κ. `marks`: tables as plain symbols, which integrands may hold.
     """
 
     def __init__(self, node: sp.Symbol) -> None:
@@ -397,16 +391,9 @@ def short(expr: sp.Basic) -> str:
 class Convolution:
     r"""Averages :math:`\mathbb{E}_z[F_i(A'\kappa + Bz) z^j]` that share an affine form.
 
-    Attributes
-    ----------
-    slope, spread : Expr
-        A' and B, in the parameters.
-    functions : tuple of Expr
-        F_i, in :data:`ARGUMENT` and parameters.
-    moments : tuple of (int, int)
-        The pairs (i, j) that are wanted.
-    values : tuple of Symbol
-        What stands for each of them in the tables.
+    `slope`, `spread`: A' and B, in the parameters. `functions`: F_i, in :data:`ARGUMENT` and
+    parameters. `moments`: the pairs (i, j) that are wanted. `values`: what stands for each of them
+    in the tables.
     """
 
     slope: sp.Expr
@@ -600,12 +587,8 @@ _HALVINGS = 12
 class BranchBalls:
     """An analytic branch of a function between two points.
 
-    Attributes
-    ----------
-    function : callable
-        ``function(ball, analytic)``, as :class:`.ball_functions.BallEvaluator` makes them.
-    left, right : real ball or None
-        The ends; None for infinity.
+    `function`: ``function(ball, analytic)``, as :class:`.ball_functions.BallEvaluator` makes them.
+    `left`, `right`: the ends; None for infinity.
     """
 
     function: BallFunction
@@ -617,11 +600,7 @@ class BranchBalls:
 class BranchedBalls:
     """A function by its branches from left to right.
 
-    Attributes
-    ----------
-    branches : tuple of BranchBalls
-    tails : (TailBound, TailBound)
-        Of its absolute value towards −∞ and +∞.
+    `tails`: of its absolute value towards −∞ and +∞.
     """
 
     branches: tuple[BranchBalls, ...]
@@ -668,18 +647,10 @@ class DirectBalls:
 class TableBalls:
     """Tables as functions of balls.
 
-    Attributes
-    ----------
-    convolutions : tuple of ConvolutionBalls
-    directs : tuple of DirectBalls
-    combine : callable
-        From the values [node, moments of the convolutions one after the other, directs], all real
-        or all complex balls, to [node, tables in the order of the definitions]. Where a table is
-        more than a polynomial of these, the result is finite only where it is analytic.
-    breaks : tuple of ball
-        Where directs have kinks.
-    growth : tuple of Growth
-        Of the tables in t = \\|node\\|, for both directions at once.
+    `combine`: from the values [node, moments of the convolutions one after the other, directs], all
+    real or all complex balls, to [node, tables in the order of the definitions]. Where a table is
+    more than a polynomial of these, the result is finite only where it is analytic. `breaks`: where
+    directs have kinks. `growth`: of the tables in t = \\|node\\|, for both directions at once.
     """
 
     convolutions: tuple[ConvolutionBalls, ...]

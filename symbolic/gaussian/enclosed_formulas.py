@@ -56,18 +56,9 @@ _SIGN_DIGITS = 60
 class FormulaBalls:
     """Formulas with exact constants and roots of polynomials for their symbols.
 
-    Parameters
-    ----------
-    constants : mapping of Symbol to Expr
-        Exact real constants without free symbols; infinity is allowed where the formulas have a
-        limit by substitution.
-
-    Raises
-    ------
-    MissingDependencyError
-        If python-flint is not installed.
-    ParameterError
-        If a constant holds a symbol.
+    `constants`: exact real constants without free symbols; infinity is allowed where the formulas
+    have a limit by substitution. Raises MissingDependencyError if python-flint is not installed.
+    Raises ParameterError if a constant holds a symbol.
 
     Examples
     --------

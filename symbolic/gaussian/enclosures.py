@@ -64,12 +64,8 @@ _DISTANCES = (sp.Rational(8, 7), sp.Rational(17, 11), sp.Rational(31, 3))
 class Branch:
     """An expression without kinks that a function is equal to between two points.
 
-    Attributes
-    ----------
-    expr : Expr
-        The expression, analytic or with the singularities that the function itself has there.
-    left, right : Expr or None
-        The ends; None for infinity.
+    `expr`: the expression, analytic or with the singularities that the function itself has there.
+    `left`, `right`: the ends; None for infinity.
     """
 
     expr: sp.Expr

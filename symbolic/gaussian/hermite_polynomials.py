@@ -385,11 +385,7 @@ class Conversion:
 
     Called with a sequence, order 0 first, or a mapping from orders or multi-indices to values.
 
-    Attributes
-    ----------
-    source : str
-        What is converted, for messages.
-    power : Rational
+    `source`: what is converted, for messages.
 
     Examples
     --------

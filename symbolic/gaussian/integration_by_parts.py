@@ -138,11 +138,7 @@ def _expectations(expr: sp.Expr) -> list[GaussianExpectation]:
 class _Sum:
     """The expectation of a sum of functions of one variable without factors of the variable.
 
-    Attributes
-    ----------
-    variable : Symbol
-    terms : dict from Expr to Expr
-        Function, and its coefficient, free of the variable.
+    `terms`: function, and its coefficient, free of the variable.
     """
 
     variable: sp.Symbol

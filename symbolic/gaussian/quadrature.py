@@ -281,14 +281,7 @@ _MOST_TERMS = 20
 
 @dataclass(frozen=True)
 class Products:
-    """A sum of products of a function of x and one of y, standard normal of correlation r.
-
-    Attributes
-    ----------
-    terms : list of pairs of Expr
-    x, y : Symbol
-    correlation : Expr
-    """
+    """A sum of products of a function of x and one of y, standard normal of correlation r."""
 
     terms: list[tuple[sp.Expr, sp.Expr]]
     x: sp.Symbol

@@ -33,12 +33,7 @@ from ..expressions.functions import log_cosh, relu, sigmoid, softplus
 class TailBound:
     r"""The bound C t^n exp(a t + q t²) for t >= start; all entries are real balls.
 
-    Attributes
-    ----------
-    constant, power, rate, curvature : ball
-        C >= 0, n, a and q.
-    start : ball
-        T >= 1.
+    `constant`, `power`, `rate`, `curvature`: C >= 0, n, a and q. `start`: T >= 1.
     """
 
     constant: Ball
@@ -105,12 +100,8 @@ class TailBound:
 class Growth:
     """How a real quantity grows with t, and what it never falls below.
 
-    Attributes
-    ----------
-    size : TailBound
-        Of its absolute value.
-    least : ball or None
-        A lower bound from the start of `size` on; None if it may have any sign.
+    `size`: of its absolute value. `least`: a lower bound from the start of `size` on; None if it
+    may have any sign.
     """
 
     size: TailBound
@@ -137,12 +128,8 @@ _REAL_FUNCTIONS = (*_BOUNDED_ON_THE_LINE, sp.exp, sp.sinh, sp.cosh)
 class TailAnalysis:
     """Bounds of expressions in t >= 1 and in quantities that depend on it, by their structure.
 
-    Parameters
-    ----------
-    evaluator : BallEvaluator
-        For the constants.
-    known : mapping of Symbol to Growth, optional
-        What grows with t in a known way. The symbols must be declared real.
+    `evaluator`: for the constants. `known`: what grows with t in a known way. The symbols must be
+    declared real.
     """
 
     def __init__(

@@ -128,18 +128,10 @@ def polynomial_value(p: Polynomial, k: sp.Expr | int) -> sp.Expr:
 class Base:
     r"""The numbers :math:`h_n = \mathrm{He}^{[v]}_n(A)` and the oscillation that goes with them.
 
-    Attributes
-    ----------
-    argument, variance : Expr
-        A and v, in normal form.
-    frequency : tuple of Expr, or None
-        (l, a): (0, 1) for quarter turns, else the base of the powers (l + ia)^n, whose modulus is
-        A; None without oscillation.
-    phase : Expr
-        φ.
-    scale : Expr
-        A square root of v with the sign that makes ``argument/scale`` simple; it does not
-        distinguish bases.
+    `argument`, `variance`: a and v, in normal form. `frequency`: (l, a): (0, 1) for quarter turns,
+    else the base of the powers (l + ia)^n, whose modulus is A; None without oscillation. `phase`:
+    φ. `scale`: a square root of v with the sign that makes ``argument/scale`` simple; it does not
+    distinguish bases.
     """
 
     argument: sp.Expr
@@ -251,12 +243,8 @@ Single = dict[int, dict[sp.Expr, sp.Expr]]
 class Sequence:
     r"""A sequence of moments :math:`\mu_0, \mu_1, \dots` in closed form; immutable by convention.
 
-    Attributes
-    ----------
-    groups : mapping of (Base, Expr) to Terms
-        The weights of each base with its constant factor C.
-    single : Single
-        Values that are added at single orders.
+    `groups`: the weights of each base with its constant factor C. `single`: values that are added
+    at single orders.
 
     Examples
     --------
@@ -468,12 +456,7 @@ OpenTerms = dict[sp.Expr, dict[int, sp.Expr]]
 class Decomposition:
     """An activation, split into a part with moments in closed form and the rest.
 
-    Attributes
-    ----------
-    sequence : Sequence
-        Moments of the first part.
-    open_terms : OpenTerms
-        The rest.
+    `sequence`: moments of the first part. `open_terms`: the rest.
     """
 
     sequence: Sequence

@@ -75,16 +75,8 @@ Terms = dict[MultiIndex, Element]
 class Signal:
     """Vectors that a power of the label shows.
 
-    Attributes
-    ----------
-    power : int
-        p of T(y) = y^p.
-    order : int
-        1 for E[y^p q], 2 for the rows of E[y^p (q qᵀ - P)].
-    point : tuple of Expr
-        u, in R^r.
-    vectors : tuple of tuple of Expr
-        In R^r, exact.
+    `power`: p of T(y) = y^p. `order`: 1 for E[y^p q], 2 for the rows of E[y^p (q qᵀ - P)]. `point`:
+    u, in R^r. `vectors`: in R^r, exact.
     """
 
     power: int
@@ -96,12 +88,7 @@ class Signal:
 class LabelMoments:
     """Conditional moments of the powers of a polynomial label.
 
-    Parameters
-    ----------
-    symbol : PolyElement
-        F, the symbol of the target.
-    relevant : Subspace
-        V*.
+    `symbol`: F, the symbol of the target. `relevant`: V*.
 
     Examples
     --------
@@ -254,10 +241,7 @@ class _LabelAtPoint:
 class _WithoutDenominators:
     """Computation in a ring whose fractions make up the field: much faster than in the field.
 
-    Attributes
-    ----------
-    domain : Domain
-        ZZ for QQ, polynomials for their fractions; an algebraic field is left as it is.
+    `domain`: ZZ for QQ, polynomials for their fractions; an algebraic field is left as it is.
     """
 
     def __init__(self, field: Any) -> None:
@@ -910,14 +894,9 @@ class _End(enum.Enum):
 class _Far:
     """A function far out, up to terms that tend to 0.
 
-    Attributes
-    ----------
-    powers : dict of int to Expr
-        Coefficients of a polynomial.
-    unknown : int
-        Degree of what is bounded by a power but not known; -1 if there is none.
-    growing : dict
-        {(coefficients of z² and z in the exponent, n): coefficient} of growing exponentials.
+    `powers`: coefficients of a polynomial. `unknown`: degree of what is bounded by a power but not
+    known; -1 if there is none. `growing`: {(coefficients of z² and z in the exponent, n):
+    coefficient} of growing exponentials.
     """
 
     powers: dict[int, sp.Expr] = field(default_factory=dict)

@@ -48,16 +48,9 @@ Terms = dict[MultiIndex, Element]
 class Symmetry:
     """A non-trivial orthogonal map g of the relevant space with f∘g = f.
 
-    Attributes
-    ----------
-    kind : str
-        "sign change", "signed permutation", "reflection" or "rotations".
-    description : str
-        What the map does, as a text.
-    matrix : Matrix of shape (r, r)
-        g; of a group of rotations exp(tA) the antisymmetric generator A.
-    fixed : Subspace
-        The vectors that g leaves where they are.
+    `kind`: "sign change", "signed permutation", "reflection" or "rotations". `description`: what
+    the map does, as a text. `matrix`: g; of a group of rotations exp(tA) the antisymmetric
+    generator A, Matrix of shape (r, r). `fixed`: the vectors that g leaves where they are.
     """
 
     kind: str

@@ -53,15 +53,9 @@ class DegreeMask:
 
     Made by :func:`activation_mask`. The default lets all degrees pass, as generic activations do.
 
-    Attributes
-    ----------
-    activation : Activation or None
-        That of the neurons; None for one with all :math:`\mu_j \ne 0`.
-    biases : bool
-        Whether the neurons have random biases with a density.
-    highest_even, highest_odd : int or None
-        Up to which degree the even and the odd degrees pass in later steps; None without end, -2
-        and -1 if none passes.
+    `activation`: that of the neurons; None for one with all :math:`\mu_j \ne 0`. `biases`: whether
+    the neurons have random biases with a density. `highest_even`, `highest_odd`: up to which degree
+    the even and the odd degrees pass in later steps; None without end, -2 and -1 if none passes.
 
     Examples
     --------

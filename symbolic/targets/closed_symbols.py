@@ -59,16 +59,9 @@ from .subspaces import Element
 class OpenKernel:
     """A function κ of one Gaussian variable for whose symbol S no rule gives a closed form.
 
-    Attributes
-    ----------
-    name : Expr
-        κ as an expression; equal kernels have equal ones.
-    parity : int
-        1 if κ is even, -1 if odd, 0 if neither is known.
-    moment : callable
-        S^{(n)}(0) = μ_n(κ) by n, an exact number.
-    derivative : (Expr, OpenKernel) or None
-        c and λ with κ' = c λ, if that is known.
+    `name`: κ as an expression; equal kernels have equal ones. `parity`: 1 if κ is even, -1 if odd,
+    0 if neither is known. `moment`: S^{(n)}(0) = μ_n(κ) by n, an exact number. `derivative`: c and
+    λ with κ' = c λ, if that is known.
     """
 
     name: sp.Expr
@@ -103,15 +96,8 @@ Factor = Erf | Open
 class Mode(NamedTuple):
     """A product of functions, to be multiplied by a polynomial.
 
-    Attributes
-    ----------
-    exponent : PolyElement
-        q, without constant term.
-    frequency : PolyElement
-        k, a linear form; zero for no sine.
-    is_sine : bool
-    factors : frozenset of (Factor, int)
-        Functions and their powers.
+    `exponent`: q, without constant term. `frequency`: k, a linear form; zero for no sine.
+    `factors`: functions and their powers.
     """
 
     exponent: PolyElement
@@ -123,14 +109,8 @@ class Mode(NamedTuple):
 class Setting:
     """The ring of the coefficients, and the constants that derivatives bring in.
 
-    Parameters
-    ----------
-    ring : PolyRing
-        ξ_1 … ξ_r over the field.
-    densities : dict
-        The element of :math:`2 e^{-b^2}/\\sqrt\\pi` for the constant term b of each erf.
-    scales : dict
-        The element of c for each kernel with κ' = c λ.
+    `ring`: ξ_1 … ξ_r over the field. `densities`: the element of :math:`2 e^{-b^2}/\\sqrt\\pi` for
+    the constant term b of each erf. `scales`: the element of c for each kernel with κ' = c λ.
     """
 
     def __init__(
@@ -395,21 +375,9 @@ _PARITY = {Parity.EVEN: 1, Parity.ODD: -1, Parity.NEITHER: 0}
 class Piece:
     """One term c t^n e^{pt² + qt} cos or sin(kt) Π erf(at + b) Π S^{(m)}(±t) of a symbol.
 
-    Attributes
-    ----------
-    coefficient : Expr
-        c.
-    power : int
-        n.
-    exponent : (Expr, Expr)
-        q and p.
-    frequency : Expr
-        k, 0 if there is no sine.
-    is_sine : bool
-    erfs : tuple of (Expr, Expr)
-        a and b of each error function.
-    kernels : tuple of (OpenKernel, int, int)
-        Kernel, order m of the derivative, and sign of the argument, of each open symbol.
+    `coefficient`: c. `power`: n. `exponent`: q and p. `frequency`: k, 0 if there is no sine.
+    `erfs`: a and b of each error function. `kernels`: kernel, order m of the derivative, and sign
+    of the argument, of each open symbol.
     """
 
     coefficient: sp.Expr

@@ -132,12 +132,8 @@ def require_growth(
 class PolynomialSpans:
     """Spans of a polynomial target, exact over the field of its coefficients.
 
-    Attributes
-    ----------
-    symbol : PolyElement
-        F, in a sparse ring over an exact field.
-    case : Case or None
-        Where coefficients are functions of parameters, the values that are looked at.
+    `symbol`: F, in a sparse ring over an exact field. `case`: where coefficients are functions of
+    parameters, the values that are looked at.
 
     Examples
     --------

@@ -46,17 +46,10 @@ _DIGITS_PER_BIT = 0.2
 class Certifier:
     """Decides whether elements of a domain are zero; never guesses.
 
-    Attributes
-    ----------
-    field : Domain
-    case : Case or None
-        Where generators are parameters, the values that are looked at.
-    is_exact : bool
-        Whether in the field a formal zero is the only zero.
-    used_enclosures : bool
-        Whether an answer rests on an interval.
-    needs_flint : bool
-        Whether an answer could not be given because python-flint is not installed.
+    `case`: where generators are parameters, the values that are looked at. `is_exact`: whether in
+    the field a formal zero is the only zero. `used_enclosures`: whether an answer rests on an
+    interval. `needs_flint`: whether an answer could not be given because python-flint is not
+    installed.
     """
 
     def __init__(self, field: Any, case: Case | None = None) -> None:

@@ -46,14 +46,8 @@ _NONNEGATIVE = (sp.Abs, relu, sp.Heaviside)
 class ParameterFunction:
     """A function of parameters that a symbol stands for.
 
-    Attributes
-    ----------
-    symbol : Symbol
-        Real, with the sign that the function has.
-    value : Expr
-        A multiple of the function.
-    divisor : Expr
-        Polynomial s: the function is value/s, continued to where s vanishes.
+    `symbol`: real, with the sign that the function has. `value`: a multiple of the function.
+    `divisor`: polynomial s: the function is value/s, continued to where s vanishes.
     """
 
     symbol: sp.Symbol

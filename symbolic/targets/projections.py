@@ -62,14 +62,8 @@ _ROUNDING = 1e-12
 class BoundedNorms:
     """Norms n_j from the middle of their intervals.
 
-    Attributes
-    ----------
-    parts : tuple of Float
-        :math:`\\|P_{U,=j} f_K\\|^2` from j = 0 on.
-    missing : Float
-        The bound of :math:`\\|f - f_K\\|^2`.
-    hermite_degree : int
-        K.
+    `parts`: :math:`\\|P_{U,=j} f_K\\|^2` from j = 0 on. `missing`: the bound of :math:`\\|f -
+    f_K\\|^2`. `hermite_degree`: K.
     """
 
     parts: tuple[sp.Float, ...]

@@ -66,13 +66,8 @@ _MOST_TERMS, _HIGHEST_DEGREE = 6, 24
 class CertifiedRank:
     """Vectors that are proven to be independent.
 
-    Attributes
-    ----------
-    vectors : list
-        The vectors, in the order in which they were added.
-    is_unclear : bool
-        Whether one was left out that is neither proven to be independent of the others nor the
-        contrary.
+    `vectors`: the vectors, in the order in which they were added. `is_unclear`: whether one was
+    left out that is neither proven to be independent of the others nor the contrary.
     """
 
     def __init__(self, certifier: Certifier, width: int) -> None:
@@ -307,18 +302,9 @@ def _degree(form: PolyElement) -> int:
 class Expander:
     """Taylor polynomials over a field that holds all constants.
 
-    Parameters
-    ----------
-    setting : Setting
-        That of the forms to be expanded.
-    ring : PolyRing
-        Ring of the results: the same variables over the larger field.
-    embed : callable
-        Takes elements of the smaller field to the larger one.
-    values : dict
-        Elements by place.
-    degree : int
-        Up to which terms are kept.
+    `setting`: that of the forms to be expanded. `ring`: ring of the results: the same variables
+    over the larger field. `embed`: takes elements of the smaller field to the larger one. `values`:
+    elements by place. `degree`: up to which terms are kept.
     """
 
     def __init__(
@@ -446,12 +432,8 @@ _MOST_MONOMIALS = 1500
 class Region:
     """Tensors of F on a subspace U, with ξ = (s at the pivots of U, Bᵀs elsewhere).
 
-    Parameters
-    ----------
-    spans : ClosedSymbolSpans
-        What has F.
-    subspace : Subspace
-        U. Its basis is taken in multiples without denominators: s is then in their units.
+    `spans`: what has F. `subspace`: U. Its basis is taken in multiples without denominators: s is
+    then in their units.
     """
 
     def __init__(self, spans: ClosedSymbolSpans, subspace: Subspace) -> None:
@@ -547,13 +529,7 @@ FLINT_HINT = 'install python-flint for more: pip install "giantstep[flint]"'
 class ClosedSymbolSpans:
     """Spans of a sum of products of ridge functions, decided from both sides or not at all.
 
-    Attributes
-    ----------
-    target : Target
-    mask : DegreeMask or None
-        Hermite degrees that count; all by default.
-    step : int
-        Step of which the mask is taken.
+    `mask`: Hermite degrees that count; all by default. `step`: step of which the mask is taken.
 
     Examples
     --------

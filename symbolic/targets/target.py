@@ -66,16 +66,9 @@ from .subspaces import Subspace
 class PolynomialSize:
     """Upper bounds; cancellations are not seen.
 
-    Attributes
-    ----------
-    degrees : Counter
-        Degree in each variable that occurs.
-    degree : int
-        Total degree.
-    monomials : int
-        Number of monomials.
-    hermite_terms : int
-        Number of products of Hermite polynomials that the expansion in them needs.
+    `degrees`: degree in each variable that occurs. `degree`: total degree. `monomials`: number of
+    monomials. `hermite_terms`: number of products of Hermite polynomials that the expansion in them
+    needs.
     """
 
     degrees: Counter[sp.Symbol]
