@@ -72,7 +72,7 @@ def is_bounded(expr: sp.Expr, z: sp.Symbol) -> bool | None:
     if any(end is not None and end.is_infinite for end in ends):
         return False
     # Oscillations that grow are unbounded, too, but what asks here means functions with a limit.
-    return False if result is False and _goes_to_infinity(expr, z) else None
+    return False if result is False and any(far_out(expr, z, side) for side in (1, -1)) else None
 
 
 def derivative_is_bounded(expr: sp.Expr, z: sp.Symbol, order: int = 1) -> bool | None:
@@ -290,7 +290,11 @@ def _order_of_exponential(exponent: sp.Expr, t: sp.Symbol) -> _Order:
 
 def _direction(u: sp.Expr, t: sp.Symbol) -> int:
     """Return 1 or -1 if a function goes to plus or minus infinity, 0 if it is not known to."""
-    terms = sp.Add.make_args(expanded(u))
+    coefficients: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(expanded(u)):
+        number, rest = term.as_independent(t, as_Add=False)
+        coefficients[rest] = coefficients.get(rest, sp.S.Zero) + number
+    terms = [number * rest for rest, number in coefficients.items()]
     orders = [_order(term, t) for term in terms]
     for term, order in zip(terms, orders, strict=True):
         alone = sum((other / order).growth >= 0 for other in orders) == 1
@@ -308,6 +312,8 @@ def _with_tails(expr: sp.Expr, t: sp.Symbol) -> sp.Expr:
     if t not in expr.free_symbols or not expr.args:
         return expr
     expr = expr.func(*(_with_tails(operand, t) for operand in expr.args))
+    if isinstance(expr, sp.log):
+        return sp.expand_log(expr)
     rule = _TAILS.get(expr.func)
     if rule is None:
         return expr
@@ -321,12 +327,24 @@ def _with_tails(expr: sp.Expr, t: sp.Symbol) -> sp.Expr:
     return rule(side * expr.args[0], side, sp.Symbol(f"tail of {expr}", **above))
 
 
-def _goes_to_infinity(expr: sp.Expr, z: sp.Symbol) -> bool:
-    """Whether the first or the last piece of a function leaves every bound, with one sign."""
+def far_out(expr: sp.Expr, z: sp.Symbol, side: int) -> int | None:
+    """Return 1 or -1 if a function goes to plus or minus infinity at an end, 0 if it is bounded.
+
+    None if neither is known. The end is that of z to infinity, or to minus infinity for `side` -1.
+
+    Examples
+    --------
+    >>> z = sp.Symbol("z", real=True)
+    >>> far_out(z - sp.sin(z), z, -1), far_out(sp.tanh(z) * sp.sin(z), z, 1)
+    (-1, 0)
+    """
     t = sp.Symbol("t", positive=True)
-    parts = _smooth_parts(expr, z)
-    ends = ((parts[0][0], -t), (parts[-1][0], t))
-    return any(_direction(piece.subs(z, place), t) for piece, place in ends)
+    try:
+        piece = _smooth_parts(expr, z)[-(side > 0)][0].subs(z, side * t)
+        written = _with_tails(piece, t)
+        return _direction(written, t) or (0 if _order(written, t).growth <= 0 else None)
+    except UnsupportedExpressionError:
+        return None
 
 
 def value_at_infinity(expr: sp.Expr, z: sp.Symbol, side: int) -> sp.Expr | None:

@@ -29,13 +29,12 @@ and by Stein's lemma :math:`\mathbb{E}[y^p q] = \mathbb{E}[\nabla_q y^p]` and :m
 
 from __future__ import annotations
 
-import enum
 import functools
 import html
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy as sp
@@ -44,14 +43,13 @@ from sympy.polys.rings import PolyElement
 from ...errors import AssumptionError, GiantstepError, UndecidedError, UnsupportedExpressionError
 from ...json_document import WritesJson
 from ...pages import Typeset
-from ..exact.constant_enclosures import enclosed_sign
 from ..exact.fields import common_field
-from ..expressions._singularities import affine_slope, expanded
+from ..expressions._singularities import expanded
+from ..expressions.boundedness import far_out
 from ..expressions.expression_text import plain_fields
 from ..expressions.functions import relu
-from ..expressions.regularity import Parity, analyse, reflectable
+from ..expressions.regularity import Parity, analyse
 from ..gaussian.hermite_polynomials import pairings
-from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.heat_flow import function_of
 from ..targets.cases import without_splitting
 from ..targets.conditional_spans import MultiIndex, SpanRow, SpanSource
@@ -781,8 +779,6 @@ def _vector(entries: Sequence[sp.Expr]) -> str:
     return f"({', '.join(map(str, entries))})"
 
 
-_SIGN_BITS = 200
-_Growth = tuple[sp.Expr, sp.Expr, sp.Expr]
 _POWERS_TAKEN = (sp.sign, sp.Abs, relu, sp.Heaviside, sp.exp, sp.sin, sp.cos)
 
 
@@ -869,149 +865,16 @@ def one_sided_infinity(expr: sp.Expr, x: sp.Symbol) -> str | None:
     >>> one_sided_infinity(sp.cos(x) + x**2, x) is None
     True
     """
-    form = expanded(reflectable(expr))
-    ends = {side: _end(form, x, side) for side in (1, -1)}
+    ends = {side: far_out(expr, x, side) for side in (1, -1)}
     if None in ends.values():
         return None
-    for limit, relation in ((_End.PLUS, ">"), (_End.MINUS, "<")):
-        sides = [side for side, end in ends.items() if end is limit]
+    for limit, relation in ((1, ">"), (-1, "<")):
+        sides = [side for side, end in ends.items() if end == limit]
         if len(sides) == 1:
             place = ">" if sides[0] > 0 else "<"
-            sign = "" if limit is _End.PLUS else "-"
+            sign = "" if limit == 1 else "-"
             return f"1{{y {relation} {sign}M}} for large M, carried by {x} {place} 0"
     return None
-
-
-class _End(enum.Enum):
-    """What a function does far out."""
-
-    PLUS = "tends to infinity"
-    MINUS = "tends to minus infinity"
-    BOUNDED = "stays bounded"
-
-
-@dataclass
-class _Far:
-    """A function far out, up to terms that tend to 0.
-
-    `powers`: coefficients of a polynomial. `unknown`: degree of what is bounded by a power but not
-    known; -1 if there is none. `growing`: {(coefficients of z² and z in the exponent, n):
-    coefficient} of growing exponentials.
-    """
-
-    powers: dict[int, sp.Expr] = field(default_factory=dict)
-    unknown: int = -1
-    growing: dict[_Growth, sp.Expr] = field(default_factory=dict)
-
-
-def _end(form: sp.Expr, x: sp.Symbol, side: int) -> _End | None:
-    """Return what a locally bounded function does at one end; None if that is not known."""
-    far = _Far()
-    for term in sp.Add.make_args(form):
-        if not _add_term(far, term, x, side):
-            return None
-    try:
-        if far.growing:
-            keys = sorted(far.growing, key=lambda key: tuple(map(sp.default_sort_key, key)))
-            largest = [key for key in keys if all(_not_smaller(key, other) for other in keys)]
-            if len(largest) != 1:
-                return None
-            return _of_sign(far.growing[largest[0]])
-        for n in sorted(far.powers, reverse=True):
-            if n <= max(far.unknown, 0):
-                break
-            coefficient = sp.expand(far.powers[n])
-            if not is_exactly_zero(coefficient, "a coefficient far out"):
-                return _of_sign(coefficient)
-        return _End.BOUNDED if far.unknown <= 0 else None
-    except GiantstepError:
-        return None
-
-
-def _of_sign(value: sp.Expr) -> _End | None:
-    sign = enclosed_sign(sp.expand(value), _SIGN_BITS)
-    return {1: _End.PLUS, -1: _End.MINUS}.get(sign)
-
-
-def _not_smaller(first: _Growth, second: _Growth) -> bool:
-    for a, b in zip(first, second, strict=True):
-        if a != b:
-            return bool((a - b).is_positive)
-    return True
-
-
-def _add_term(far: _Far, term: sp.Expr, x: sp.Symbol, side: int) -> bool:
-    """Add one product; False if a factor of it is not known far out."""
-    constant, rest = term.as_independent(x, as_Add=False)
-    product = {0: constant}
-    known = True
-    exponent: list[sp.Expr] = []
-    for factor in sp.Mul.make_args(rest):
-        base, n = factor.as_base_exp()
-        if isinstance(factor, sp.exp):
-            exponent.append(factor.exp)
-            continue
-        if not (n.is_Integer and n > 0):
-            return False
-        for _ in range(int(n)):
-            polynomial = _polynomial_far(base, x, side)
-            if polynomial is not None:
-                product = _multiplied(product, polynomial)
-            elif isinstance(base, sp.sin | sp.cos | sp.atan):
-                known = False
-            elif base.has(x):
-                return False
-    degree = max(product)
-    if exponent:
-        total = sp.Poly(sp.Add(*exponent), x) if sp.Add(*exponent).is_polynomial(x) else None
-        if total is None or total.degree() > 2:
-            return False
-        quadratic, linear = total.coeff_monomial(x**2), side * total.coeff_monomial(x)
-        leading = next((c for c in (quadratic, linear) if c != 0), sp.S.Zero)
-        if leading.is_negative:
-            return True
-        if not leading.is_positive or not known:
-            return False
-        key = (quadratic, linear, sp.Integer(degree))
-        value = product[degree] * sp.exp(total.coeff_monomial(1)) * side**degree
-        far.growing[key] = far.growing.get(key, sp.S.Zero) + value
-        return True
-    if not known:
-        far.unknown = max(far.unknown, degree)
-        return True
-    for n, c in product.items():
-        far.powers[n] = far.powers.get(n, sp.S.Zero) + c * side**n
-    return True
-
-
-def _multiplied(first: dict[int, sp.Expr], second: dict[int, sp.Expr]) -> dict[int, sp.Expr]:
-    product: dict[int, sp.Expr] = {}
-    for m, a in first.items():
-        for n, b in second.items():
-            product[m + n] = product.get(m + n, sp.S.Zero) + a * b
-    return product
-
-
-def _polynomial_far(base: sp.Expr, x: sp.Symbol, side: int) -> dict[int, sp.Expr] | None:
-    """Return the polynomial that a factor is far out, up to what falls exponentially."""
-    if base == x:
-        return {1: sp.S.One}
-    if isinstance(base, sp.log):  # log(c cosh u) is |u| + log(c/2) far out; from softplus
-        number, cosine = base.args[0].as_independent(x, as_Add=False)
-        if not isinstance(cosine, sp.cosh):
-            return None
-        argument, offset = cosine.args[0], sp.log(number / 2)
-    elif isinstance(base, sp.Abs | sp.sign | sp.tanh | sp.erf):
-        argument, offset = base.args[0], sp.S.Zero
-    else:
-        return None
-    slope = affine_slope(argument, x)
-    if slope is None or not (slope.is_positive or slope.is_negative):
-        return None
-    sign = side if slope.is_positive else -side
-    if isinstance(base, sp.sign | sp.tanh | sp.erf):
-        return {0: sp.Integer(sign)}
-    return {1: sign * slope, 0: sign * argument.subs(x, 0) + offset}
 
 
 def is_blind_to_order_two(expr: sp.Expr, x: sp.Symbol) -> bool:
