@@ -18,19 +18,8 @@ from ...pages import shorten
 def as_expression(value: Any, argument: str) -> sp.Expr:
     """Return an expression or a number as a SymPy expression.
 
-    Parameters
-    ----------
-    value : Expr or number
-        What the user gave.
-    argument : str
-        How the user knows it.
-
-    Raises
-    ------
-    ExpressionError
-        If it is a text.
-    ParameterError
-        If it is no scalar expression.
+    `value`: what the user gave. `argument`: how the user knows it. Raises ExpressionError if it is
+    a text. Raises ParameterError if it is no scalar expression.
 
     Examples
     --------

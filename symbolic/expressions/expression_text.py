@@ -8,7 +8,9 @@ because SymPy would multiply it in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
 
 import sympy as sp
 
@@ -127,14 +129,9 @@ SPELLINGS: Mapping[type, str] = {
 class Product:
     """A product as it is written: sign, a number in front, and a fraction.
 
-    Attributes
-    ----------
-    negative : bool
-        Whether a minus sign stands before it.
-    factor : Rational
-        A number in front of the fraction, 1 if it is part of the fraction.
-    numerators, denominators : tuple of Expr
-        Factors above and below the line; none means 1.
+    `negative`: whether a minus sign stands before it. `factor`: a number in front of the fraction,
+    1 if it is part of the fraction. `numerators`, `denominators`: factors above and below the line;
+    none means 1.
     """
 
     negative: bool
@@ -213,7 +210,14 @@ def expression_text(expr: sp.Expr) -> str:
     if expr.is_Mul or expr.is_Rational or _is_inverse(expr):
         return _product(split_product(expr))
     if expr.is_Pow:
-        return _power(expr)
+        base, exponent = expr.args
+        if exponent == HALF:
+            return f"sqrt({expression_text(base)})"
+        written = _factor(base)
+        if base.is_Pow and not _is_inverse(base) and base.exp != HALF:
+            written = f"({written})"
+        power = expression_text(exponent)
+        return f"{written}**{power}" if _is_plain(exponent) else f"{written}**({power})"
     if isinstance(expr, sp.Heaviside) and expr.args[1] == HALF:
         return f"step({expression_text(expr.args[0])})"
     if type(expr) in SPELLINGS:
@@ -266,16 +270,33 @@ def _factor(expr: sp.Expr) -> str:
     return text if closed and (expr.is_Integer or not expr.is_Rational) else f"({text})"
 
 
-def _power(expr: sp.Pow) -> str:
-    base, exponent = expr.args
-    if exponent == HALF:
-        return f"sqrt({expression_text(base)})"
-    written = _factor(base)
-    if base.is_Pow and not _is_inverse(base) and base.exp != HALF:
-        written = f"({written})"
-    power = expression_text(exponent)
-    return f"{written}**{power}" if _is_plain(exponent) else f"{written}**({power})"
-
-
 def _is_plain(expr: sp.Expr) -> bool:
     return bool(expr.is_Symbol or (expr.is_Integer and expr >= 0))
+
+
+def plain_data(value: Any) -> Any:
+    """Return a value as JSON has it: exact numbers as texts, symbols by name, results by field.
+
+    Examples
+    --------
+    >>> plain_data((sp.sqrt(2), sp.Symbol("x1"), (1, None)))
+    ['sqrt(2)', 'x1', [1, None]]
+    """
+    if isinstance(value, sp.Symbol):
+        return value.name
+    if isinstance(value, sp.Expr):
+        return expression_text(value)
+    if isinstance(value, Enum):
+        return value.value if isinstance(value, str) else value.name
+    if isinstance(value, tuple | list):
+        return [plain_data(part) for part in value]
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value):
+        return plain_fields(value, *(f.name for f in fields(value)))
+    return value
+
+
+def plain_fields(result: Any, *names: str) -> dict[str, Any]:
+    """Return some attributes of a result as plain data."""
+    return {name: plain_data(getattr(result, name)) for name in names}

@@ -58,7 +58,7 @@ from ..hermite.tensors import hermite_tensor, orthogonal_matrix
 from .cases import Case, CaseTree, by_cases
 from .conditional_spans import HIGHEST_DEGREE, MultiIndex
 from .ridge_norms import second_moment
-from .ridge_terms import RadialFunction, T, ridge_terms, truncated_symbol
+from .ridge_terms import T, ridge_terms, truncated_symbol
 from .spans import spans_of
 from .subspaces import Subspace
 
@@ -67,16 +67,9 @@ from .subspaces import Subspace
 class PolynomialSize:
     """Upper bounds; cancellations are not seen.
 
-    Attributes
-    ----------
-    degrees : Counter
-        Degree in each variable that occurs.
-    degree : int
-        Total degree.
-    monomials : int
-        Number of monomials.
-    hermite_terms : int
-        Number of products of Hermite polynomials that the expansion in them needs.
+    `degrees`: degree in each variable that occurs. `degree`: total degree. `monomials`: number of
+    monomials. `hermite_terms`: number of products of Hermite polynomials that the expansion in them
+    needs.
     """
 
     degrees: Counter[sp.Symbol]
@@ -234,7 +227,10 @@ class Target:
         dict
             Multi-index to exact number, or unevaluated 𝔼 where no rule gives a closed form.
         """
-        _check_degree(k)
+        if isinstance(k, bool) or not isinstance(k, int | sp.Integer):
+            raise ParameterError(f"order k must be an integer, got {k!r}")
+        if not 0 <= k <= HIGHEST_DEGREE:
+            raise ParameterError(f"order k must be from 0 to {HIGHEST_DEGREE}, got {k}")
         if self.is_polynomial:
             parts = _polynomial_parts(self.expr, self.variables, self.parameters)
             return dict(parts.get(k, {}))
@@ -759,27 +755,16 @@ def _check(made: Target, argument: str) -> None:
             require_square_integrable(ridge.expr.xreplace({T: _z}), _z, argument=argument)
             along[ridge.direction].append(ridge.expr)
         for radial in term.radials:
-            _require_radial_moment(radial, argument)
+            # Refuse a function of a length without second moment; a pole at 0 may have one.
+            inside = radial.expr.xreplace({T: sp.Abs(_z)})
+            try:
+                require_square_integrable(inside, _z, argument=argument)
+            except AssumptionError:
+                square = inside**2 * sp.Abs(_z) ** (len(radial.axes) - 1)
+                if closed_form(sp.powsimp(square), _z) is None:
+                    raise
     for functions in along.values():
         require_few_kinks(sp.Tuple(*functions), T)
-
-
-def _require_radial_moment(radial: RadialFunction, argument: str) -> None:
-    """Refuse a function of a length without second moment; a pole at 0 may have one."""
-    inside = radial.expr.xreplace({T: sp.Abs(_z)})
-    try:
-        require_square_integrable(inside, _z, argument=argument)
-    except AssumptionError:
-        square = inside**2 * sp.Abs(_z) ** (len(radial.axes) - 1)
-        if closed_form(sp.powsimp(square), _z) is None:
-            raise
-
-
-def _check_degree(k: int) -> None:
-    if isinstance(k, bool) or not isinstance(k, int | sp.Integer):
-        raise ParameterError(f"order k must be an integer, got {k!r}")
-    if not 0 <= k <= HIGHEST_DEGREE:
-        raise ParameterError(f"order k must be from 0 to {HIGHEST_DEGREE}, got {k}")
 
 
 @functools.lru_cache(maxsize=64)
@@ -808,18 +793,8 @@ def _monomial(point: Sequence[sp.Expr], alpha: MultiIndex) -> sp.Expr:
 def checked_components(values: Sequence[sp.Expr], count: int, name: str) -> tuple[sp.Expr, ...]:
     """Return the components of a vector that a user gave.
 
-    Parameters
-    ----------
-    values : sequence of Expr or number
-    count : int
-        How many there have to be.
-    name : str
-        How the user knows the vector.
-
-    Raises
-    ------
-    ParameterError
-        If they are not that many real, finite numbers or expressions.
+    `count`: how many there have to be. `name`: how the user knows the vector. Raises ParameterError
+    if they are not that many real, finite numbers or expressions.
     """
     try:
         given = tuple(sp.sympify(value, strict=True) for value in values)
