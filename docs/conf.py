@@ -90,9 +90,7 @@ napoleon_use_ivar = True
 html_theme = "pydata_sphinx_theme"
 html_title = f"giantstep {release}"
 html_static_path = ["_static"]
-html_sidebars: dict[str, list[str]] = {
-    page: [] for page in ("index", "tour")
-}
+html_sidebars: dict[str, list[str]] = {page: [] for page in ("index", "tour")}
 html_css_files = ["giantstep.css"]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
