@@ -408,7 +408,9 @@ class LineIntegrator:
         self._bits, self._even = bits, even
         self._limits = limits or Limits()
         with flint.ctx.workprec(bits):
-            self._reach, self._goal = flint.arb(reach), _checked_goal(flint.arb(goal))
+            self._reach, self._goal = flint.arb(reach), flint.arb(goal)
+            if not 0 < self._goal < 1:
+                raise ParameterError(f"goal has to be between 0 and 1, not {self._goal}")
             if not (self._reach > 0 and self._reach.is_exact() and self._reach.is_finite()):
                 raise ParameterError(f"reach has to be an exact positive number, not {reach}")
             accuracy = max(_LEAST_ACCURACY, math.ceil(-log_size(self._goal) / math.log(2)) + 4)
@@ -431,9 +433,7 @@ class LineIntegrator:
         """Number of nodes of the latest integration."""
         return sum(panel.order for panel in self._panels)
 
-    def integrate(
-        self, integrands: Integrands, tails: Sequence[Ball] | None = None, goal: Any = None
-    ) -> list[Ball]:
+    def integrate(self, integrands: Integrands, tails: Sequence[Ball] | None = None) -> list[Ball]:
         r"""Return proven balls of :math:`\mathbb{E}[g_i(\kappa)]`.
 
         Parameters
@@ -444,8 +444,6 @@ class LineIntegrator:
         tails : sequence of ball, optional
             Bounds of :math:`\int_{|\kappa| > R} |g_i|\varphi`, both sides together; without them
             the integrals are those over [−R, R].
-        goal : number, optional
-            In place of that of the integrator.
 
         Returns
         -------
@@ -459,8 +457,7 @@ class LineIntegrator:
         """
         flint = self._flint
         with flint.ctx.workprec(self._bits):
-            aim = self._goal if goal is None else _checked_goal(flint.arb(goal))
-            work = _Work(integrands, aim, self._limits)
+            work = _Work(integrands, self._goal, self._limits)
             totals = work.over_gaps(self._source, self._gaps, self._panels)
             self._panels = work.over_panels(self._panels, totals)
             if self._even:
@@ -532,12 +529,6 @@ def _divided(left: Ball, right: Ball, pieces: float, most: int) -> list[tuple[Ba
     count = max(1, math.ceil(min(pieces, most + 1)))
     edges = [left + (right - left) * k / count for k in range(1, count)]
     return list(itertools.pairwise([left, *(edge.mid() for edge in edges), right]))[::-1]
-
-
-def _checked_goal(goal: Ball) -> Ball:
-    if not 0 < goal < 1:
-        raise ParameterError(f"goal has to be between 0 and 1, not {goal}")
-    return goal
 
 
 class _Work:
