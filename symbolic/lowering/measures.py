@@ -189,7 +189,7 @@ def _flat(node: GaussianExpectation) -> sp.Expr:
 
 
 class _Slopes:
-    """Slopes of the arguments of integrands, each worked out once: integrands share most of them."""
+    """Slopes of the arguments of integrands, each worked out once: integrands share most."""
 
     def __init__(self, known: Set[sp.Basic]) -> None:
         self._known = known
