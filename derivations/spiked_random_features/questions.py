@@ -81,7 +81,7 @@ class FeatureModel(HasSensitivities, Generic[Answer]):
 
         Returns
         -------
-        Solution or ConvexSolution
+        Solution
 
         Raises
         ------
