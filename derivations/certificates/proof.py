@@ -39,13 +39,7 @@ _FARTHEST = 200
 
 @dataclass(frozen=True, eq=False)
 class LineTables:
-    """The tables of a lowered system as Gaussian convolutions, before there are numbers.
-
-    Attributes
-    ----------
-    lowered : LoweredSystem
-    tables : GaussianTables
-    """
+    """The tables of a lowered system as Gaussian convolutions, before there are numbers."""
 
     lowered: LoweredSystem
     tables: GaussianTables
@@ -73,7 +67,6 @@ class LineAverages:
 
     Parameters
     ----------
-    lowered : LoweredSystem
     balls : TableBalls
         Its tables at given parameters.
     bits, digits : int

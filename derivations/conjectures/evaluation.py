@@ -29,13 +29,7 @@ EXACT, CERTIFIED = "exact arithmetic", "proven intervals"
 
 
 class Evaluator:
-    """Expressions in floats at many points.
-
-    Parameters
-    ----------
-    exprs : sequence of Expr
-    symbols : sequence of Symbol
-    """
+    """Expressions in floats at many points."""
 
     def __init__(self, exprs: Sequence[sp.Expr], symbols: Sequence[sp.Symbol]) -> None:
         self._symbols = tuple(symbols)

@@ -35,7 +35,6 @@ class Unknown:
 
     Attributes
     ----------
-    symbol : Symbol
     equation : Expr
         In assignments.
     """
@@ -50,8 +49,6 @@ class Layers:
 
     Attributes
     ----------
-    parameters : tuple of Symbol
-    unknowns : list of Unknown
     numbers : dict from Symbol to pair of Rational
         Proven bounds of numbers of the models.
     assignments : dict from Symbol to Expr

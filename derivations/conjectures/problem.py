@@ -180,7 +180,6 @@ class Problem:
         As given.
     left, right : Expr
         In symbols :func:`.outputs.parameter` of the ranges.
-    relation : str
     ranges : mapping from str to Range
         Of a monotone quantity also of the second value of its variable.
     where : tuple of Comparison

@@ -151,11 +151,8 @@ class Goal:
 
     Attributes
     ----------
-    margin : Expr
     strict, zero : bool
         More than not negative; nothing but zero.
-    ranges : mapping from Symbol to Range
-    where : tuple of Comparison
     signed : tuple of Symbol
         Other symbols, by the assumptions on them.
     definitions : mapping from Symbol to Expr
@@ -206,13 +203,7 @@ def attempt(problem: Problem, method: str, *, cells: str = "") -> Proof:
 
 
 def goal_of(problem: Problem) -> Goal:
-    """Return what is to be shown: a margin, or a derivative, without outputs of models.
-
-    Raises
-    ------
-    NotProven
-        If outputs have no closed form.
-    """
+    """Return what is to be shown: a margin, or a derivative, without outputs of models."""
     statement = problem.statement
     ranges = {x: problem.ranges[x.name] for x in problem.symbols if not _is_second(problem, x)}
     where = tuple(
@@ -245,11 +236,6 @@ def goal_of(problem: Problem) -> Goal:
 
 def box_goal(problem: Problem) -> Goal:
     """Return the same over a box: outputs of models are assignments in the parameters themselves.
-
-    Raises
-    ------
-    NotProven
-        If outputs are not enclosed over boxes.
     """
     if not problem.outputs:
         return goal_of(problem)

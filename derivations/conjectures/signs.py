@@ -85,7 +85,6 @@ class Point:
 
     Attributes
     ----------
-    exact : Expr or None
     low, high : Rational
         Equal to a rational number; else they enclose it.
     function : Function or None

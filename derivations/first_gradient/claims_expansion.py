@@ -423,12 +423,6 @@ def gradient_parts(
     sizes: Sequence[tuple[int, int]] = ((100, 30), (200, 12)), seed: int = 51
 ) -> Finding:
     """Norms of A, B, C and the alignment of A against their limits; |B| in operator norm shrinks.
-
-    Parameters
-    ----------
-    sizes : sequence of (int, int)
-        Dimension and number of networks.
-    seed : int
     """
     comparisons: list[Comparison] = []
     shrinking: dict[str, list[float]] = {}

@@ -32,11 +32,6 @@ class NetworkFunctions:
 def network_functions(student: Activation, target: Target) -> NetworkFunctions:
     """Return student, its derivative and target for a simulation.
 
-    Parameters
-    ----------
-    student : Activation
-    target : Target
-
     Raises
     ------
     AssumptionError

@@ -46,7 +46,6 @@ class PreprocessedNetworks:
 
     Attributes
     ----------
-    network : Network
     random_features : Network
         Rows uniform on the sphere, of the same width, with biases of the same law.
     readout : RidgeReadout
@@ -118,8 +117,6 @@ def preprocessed_networks(
 
     Parameters
     ----------
-    student : Activation
-    target : Target
     dimension, samples : int
         d, at least the number of coordinates of the target, and n >= 2.
     width : int
@@ -179,10 +176,8 @@ class TrainedNetworks(Result):
 
     Attributes
     ----------
-    student, target : str
     dimension, samples, width, seeds, seed : int
         d, n, m, number of networks and entropy of the run.
-    noise_variance : float
     ridge : float or None
         The penalty asked for; None if held-out samples chose it.
     relevant_share : Estimate

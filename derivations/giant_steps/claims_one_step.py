@@ -189,8 +189,6 @@ class SlopeCase:
 
     Attributes
     ----------
-    student, target : str
-    noise_variance : float
     coefficient_bias : float
         Of a fitted coefficient, relative to the largest of them.
     norm_bias : float

@@ -108,7 +108,6 @@ class Figure:
         What the networks should tend to.
     measured, resolution : float
         Free of corrections of order 1/d, and how far that can be trusted.
-    outcome : Outcome
     """
 
     kind: str
@@ -135,7 +134,6 @@ class TargetOutcome(Result):
         Text that reads back.
     chain : tuple of str
         The predicted U_1, U_2, ….
-    figures : tuple of Figure
     repeated : bool
         Whether a first run disagreed and this is the second one.
     """
@@ -322,7 +320,6 @@ def direction_figure(
     Parameters
     ----------
     kind : {"inside", "outside"}
-    step : int
     axis : ndarray, shape (r,)
     predicted : float
         The mean squared overlap to be seen inside; 0 outside.

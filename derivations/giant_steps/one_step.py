@@ -815,9 +815,6 @@ class Statement:
 
     Attributes
     ----------
-    subject, text, latex : str
-    standing : Standing
-    source : str
     remark : str
         Under which conditions, and what else has to be known.
     """

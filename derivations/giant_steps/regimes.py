@@ -365,12 +365,6 @@ class RegimeTable(Typeset, Drawn, WritesJson):
     """Predictions for several scalings, one row each.
 
     Made by :func:`regimes`.
-
-    Attributes
-    ----------
-    target : Target
-    student : Activation or None
-    rows : tuple of FitPrediction
     """
 
     target: Target

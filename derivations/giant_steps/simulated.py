@@ -89,8 +89,6 @@ class NetworkSettings:
         s.
     readout : str or tuple of float
         "gaussian", "signs", or the values.
-    biases, preprocess : bool
-    noise_variance : float
     ridge_samples : int
         Fresh samples of the final ridge regression; 0 without one.
     ridge : float or None
@@ -131,8 +129,6 @@ class GiantStepsPlan:
 
     Attributes
     ----------
-    settings : NetworkSettings
-    network : Network
     readout : RidgeReadout or None
         The final ridge regression.
     staircase : Staircase
@@ -342,7 +338,6 @@ class SimulatedGiantSteps(Page, WritesJson):
 
     Attributes
     ----------
-    settings : NetworkSettings
     seed : int
         Entropy of the run.
     staircase : Staircase
@@ -729,7 +724,6 @@ def run_plan(
 
     Parameters
     ----------
-    plan : GiantStepsPlan
     seeds, seed, workers, executor, store, progress
         See :func:`simulate_giant_steps`.
     """

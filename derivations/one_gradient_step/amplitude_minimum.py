@@ -148,7 +148,6 @@ class AmplitudeError:
 
     Attributes
     ----------
-    student, teacher : Activation
     centre : bool
         Both are taken minus their means.
     cache_folder : path, optional
@@ -400,7 +399,6 @@ class AmplitudeMinimum:
     amplitude : float
         Of several that tie, the positive one that is closest to zero; infinite if J only
         approaches its infimum.
-    value : float
     error : float
         Estimated absolute error of the value.
     others : tuple of float
@@ -737,16 +735,6 @@ class StudentShape:
 def student_shape(expr: sp.Expr) -> StudentShape:
     """Take a student apart.
 
-    Parameters
-    ----------
-    expr : Expr
-        σ in the variable z of activations, minus its mean if it is centred.
-
-    Raises
-    ------
-    CertificationError
-        If a part is not known.
-
     Examples
     --------
     >>> from giantstep.symbolic.expressions.activations import activation
@@ -836,7 +824,6 @@ def certified_tau_star(
 
     Parameters
     ----------
-    error : AmplitudeError
     minimum : AmplitudeMinimum
         What was found in floating point; only where to look.
     digits : int
@@ -975,7 +962,6 @@ class _BoundedError:
 
     Parameters
     ----------
-    balls : FirstEnclosed
     shape : StudentShape
     bits : int
         Of values at points.

@@ -107,13 +107,7 @@ def deterministic_equivalent(
 
 
 def spectral_deviations(model: OneGradientStep, penalty: float, digits: int) -> dict[str, float]:
-    """Compare the closed form with integrals over the density, at the ν of the closed form.
-
-    Returns
-    -------
-    dict
-        Relative deviations of λ_B(ν), D, the risks and the training errors.
-    """
+    """Compare the closed form with integrals over the density, at the ν of the closed form."""
     risk = model.risk(ridge=PaperRidge(penalty), digits=digits)
     work = digits + 15
     known = {

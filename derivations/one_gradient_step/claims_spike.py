@@ -96,8 +96,6 @@ def extrapolated(
 
     Parameters
     ----------
-    quantity : str
-    theory : float
     sizes : pair of (int, int)
         Dimensions and numbers of networks.
     values : two arrays
@@ -225,12 +223,6 @@ PART_NAMES = ("spike", "bulk", "output", "alignment")
 )
 def centred_parts(sizes: Sizes = ((60, 60), (180, 24)), seed: int = 71) -> Finding:
     """Norms of A, B and C, extrapolated, against their limits; N |B| in operator norm hardly grows.
-
-    Parameters
-    ----------
-    sizes : pair of (int, int)
-        Dimension and number of networks, ascending.
-    seed : int
     """
     comparisons: list[Comparison] = []
     growth: dict[str, list[float]] = {}

@@ -134,7 +134,6 @@ class KernelCurve:
     ----------
     sources : mapping from str to str
         From :func:`spectrum_sources`.
-    alpha, beta : float
     linear, floor : str
         μ1 and μ_{>1}² as decimal numbers.
     digits : int
@@ -355,10 +354,6 @@ class KernelCurve:
     def effective_ridge(self, z: Complex) -> Complex:
         r"""Return ν at points with Im z ≥ 0; on the real axis the limit from above.
 
-        Parameters
-        ----------
-        z : array (n,)
-
         Returns
         -------
         array (n,)
@@ -425,7 +420,6 @@ class ExpectedKernel(Page, Typeset):
     spike : float
         :math:`c_2^2\beta/2`: what Σ has along (1, …, 1) beyond the limit. Zero for odd students;
         for others it does not vanish with d.
-    odd : bool
     standing : str
         The verdict on the model's Gaussian equivalence.
     """
@@ -489,7 +483,6 @@ def expected_matrix(model: OneGradientStep, weights: Real) -> Real:
 
     Parameters
     ----------
-    model : OneGradientStep
     weights : array (d, N)
         A column for each neuron, of any length.
 
@@ -549,7 +542,6 @@ class ConjugateKernel(Spectrum):
 
     Attributes
     ----------
-    model : OneGradientStep
     trained : bool
         After the step; else at initialisation, where there is no outlier.
     threshold : float
@@ -930,16 +922,7 @@ _OUTLIER = "the outlier of the kernel: derived for linearised features, a conjec
 def certified_kernel(
     model: OneGradientStep, trained: bool = True, digits: int = DEFAULT_DIGITS
 ) -> CertifiedValues:
-    """Return proven intervals of edges, threshold and outlier of the conjugate kernel.
-
-    Raises
-    ------
-    CertificationError
-        If the roots behind the edges cannot be isolated, as where a gap of the bulk closes; if the
-        step is at the threshold; if the student has no linear part.
-    MissingDependencyError
-        If python-flint is not installed.
-    """
+    """Return proven intervals of edges, threshold and outlier of the conjugate kernel."""
     constants = exact_constants(model)
     if constants[symbols.linear] == 0:
         raise CertificationError(

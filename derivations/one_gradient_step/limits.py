@@ -110,7 +110,6 @@ class RiskLimits(Page, Typeset, WritesJson):
 
     Attributes
     ----------
-    limits : tuple of RiskLimit
     paper_ridge : float
         λ_B of those that keep a penalty.
     """

@@ -132,7 +132,6 @@ def moments(name: str, *, argument: str, cache: FileCache) -> Moments:
         Catalogue name or expression in z.
     argument : str
         How the user knows it; error messages begin with it.
-    cache : FileCache
 
     Raises
     ------

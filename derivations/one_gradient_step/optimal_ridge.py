@@ -144,16 +144,7 @@ class RidgeLandscape:
 
 
 def ridge_landscape(model: OneGradientStep, *, trained: bool, digits: int) -> RidgeLandscape:
-    """Return stationary points and limits of the risk of a model whose student has μ_1 ≠ 0.
-
-    Parameters
-    ----------
-    model : OneGradientStep
-    trained : bool
-        After the step, or before it.
-    digits : int
-        Of the results.
-    """
+    """Return stationary points and limits of the risk of a model whose student has μ_1 ≠ 0."""
     known = exact_parameters(model, digits + MOMENT_GUARD_DIGITS)
     ctx = local_context(digits + _GUARD_DIGITS)
     if not trained:

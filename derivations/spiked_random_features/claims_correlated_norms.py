@@ -174,19 +174,7 @@ def told_apart(
     model: SpikedRandomFeatures, sizes: dict[int, int],
     *, alpha: float, ridge: float, seed: int, name: str, called: str,
 ) -> Finding:  # fmt: skip
-    """Compare networks with the theory as published, which they exclude, and the complete one.
-
-    Parameters
-    ----------
-    model : SpikedRandomFeatures
-        As published.
-    sizes : dict from int to int
-        Networks of each dimension.
-    alpha, ridge : float
-    seed : int
-    name, called : str
-        Of the complete theory: in the details, and in the sentence.
-    """
+    """Compare networks with the theory as published, which they exclude, and the complete one."""
     published = model.solve(alpha=alpha, ridge=ridge).test_error
     complete = replace(model, leading_order="complete").solve(alpha=alpha, ridge=ridge).test_error
     passed, texts = True, []

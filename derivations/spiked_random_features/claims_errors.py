@@ -313,8 +313,6 @@ def networks(
     ----------
     sizes : sequence of (int, int)
         Dimension and number of networks.
-    seed : int
-    cases : sequence of NetworkCase
     """
     comparisons: list[Comparison] = []
     for case in cases:
@@ -349,7 +347,6 @@ class FeatureCase:
     ----------
     model : mapping
         Arguments of ``from_parameters``.
-    alpha, ridge : float
     biases : mapping
         Stated bias of each quantity, absolute, times the dimension.
     """

@@ -184,7 +184,6 @@ class NetworkCase:
     ----------
     model : mapping
         Arguments of the model.
-    alpha, ridge : float
     test_bias, training_bias : float
         Stated bias of the errors, relative to the theory, times the dimension.
     """
@@ -243,7 +242,6 @@ def realised_spike(
     ----------
     sizes : sequence of (int, int)
         Dimension and number of networks.
-    seed : int
     """
     comparisons: list[Comparison] = []
     variant: dict[str, float] = {}

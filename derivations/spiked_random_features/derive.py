@@ -132,8 +132,6 @@ class SymbolicModel:
 
     Attributes
     ----------
-    student, teacher : Activation
-    free_energy : SpikedFreeEnergy
     system : SaddlePointSystem
         The saddle-point equations with their parameters and outputs.
     """
@@ -189,8 +187,6 @@ def symbolic_model(
 
     Parameters
     ----------
-    student : str, Expr or Activation
-    teacher : str, Activation or DirectionalTeacher
     unspiked, aligned : bool
         Exactly r = 0, exactly \\|γ\\| = 1.
     correlated_norms : bool

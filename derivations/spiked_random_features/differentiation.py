@@ -146,16 +146,7 @@ STEP_MOVES = (
 def derivative_kernel(
     model: SpikedRandomFeatures, of: str, parameters: Iterable[str]
 ) -> KernelCode:
-    """Return the kernel of one output and its derivative along a direction.
-
-    Parameters
-    ----------
-    model : SpikedRandomFeatures
-    of : str
-        An output or an unknown.
-    parameters : iterable of str
-        Parameters of the kernel that move.
-    """
+    """Return the kernel of one output and its derivative along a direction."""
     moving = tuple(dict.fromkeys(parameters))
     return _derivative_code(
         model._cache, model.student, model.teacher, of, moving, **flags_of(model)

@@ -79,10 +79,6 @@ class FeatureModel(HasSensitivities, Generic[Answer]):
             Number of neurons p, for the finite-width correction; default: that of the model. With
             letters the solution holds the strict limit beside it.
 
-        Returns
-        -------
-        Solution or ConvexSolution
-
         Raises
         ------
         ParameterError

@@ -231,7 +231,6 @@ def spikes_of_letters(
         Fraction of the neurons with each letter; they sum to one.
     alpha0, noise_variance : float
         As for the model.
-    cache : FileCache, optional
     stretched : bool
         With the stretch of the rows of students that are not odd.
 

@@ -38,7 +38,6 @@ class MeanFeatures:
 
     Attributes
     ----------
-    student, teacher : str
     letters, fractions : tuple of float, or None
         Law of the readout g; None for a normal one.
     """
@@ -109,7 +108,6 @@ class MeanFeatures:
             In numbers.
         outside : (float, float)
             F and F' of the labels' linear part across the step's direction.
-        effective_ridge, label_square, noise, small, width, alignment : float
         """
         gram, labels = self.gram(small, width), self.labels(alignment)
         result = []

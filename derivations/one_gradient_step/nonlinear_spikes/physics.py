@@ -153,8 +153,6 @@ class Bulk:
         ----------
         gram : matrix (k, k)
             Scalar products of the right vectors.
-        overlaps : matrix (k + 1, k + 1)
-        labels : column (k + 1, 1)
         block : callable
             Builds a block-diagonal matrix from a number and a matrix.
         """
@@ -300,7 +298,6 @@ def leading_bias(readout: Readout, spike: Any, left: Sequence[tuple[sp.Expr, sp.
 
     Parameters
     ----------
-    readout : Readout
     spike : Spike
         Of the linear theory.
     left : sequence of (energy, Λ)

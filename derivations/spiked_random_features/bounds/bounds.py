@@ -284,20 +284,7 @@ def precise_linear_error(teacher: str, digits: int) -> Any:
 def bound_expressions(
     student: str, teacher: str, *, unspiked: bool = False, aligned: bool = False
 ) -> dict[str, sp.Expr]:
-    r"""Return L, E_∞ and U as SymPy expressions in r, c, γ, ρ and β, with 𝔼 nodes.
-
-    Parameters
-    ----------
-    student, teacher : str
-        Activations.
-    unspiked, aligned : bool
-        Exactly r = 0, exactly \|γ\| = 1.
-
-    Returns
-    -------
-    dict of str to Expr
-        ``lower``, ``limit``, ``upper``, and ``linear``, which holds no parameter.
-    """
+    r"""Return L, E_∞ and U as SymPy expressions in r, c, γ, ρ and β, with 𝔼 nodes."""
     student_ = activation(student, argument="student")
     teacher_ = activation(teacher, argument="teacher")
     system = bound_system(student_, teacher_, unspiked=unspiked, aligned=aligned)
@@ -310,14 +297,7 @@ def bound_expressions(
 
 
 def bound_kernel(model: SpikedRandomFeatures, *, slopes: bool = False) -> Kernel:
-    """Return the bounds of a model as a kernel, its parameters as defaults.
-
-    Parameters
-    ----------
-    model : SpikedRandomFeatures
-    slopes : bool
-        With the derivatives of U and L with respect to r.
-    """
+    """Return the bounds of a model as a kernel, its parameters as defaults."""
     refuse_directions(model.teacher, "bounds")
     model._refuse_other_rows("bounds")
     flags = dict(model._case)
@@ -474,7 +454,6 @@ def bound_system(
 
     Parameters
     ----------
-    student, teacher : Activation
     unspiked, aligned : bool
         Exactly r = 0, exactly \|γ\| = 1.
     correlated_norms : bool
@@ -636,7 +615,6 @@ class Asymptotics(Result):
         V_i → (β/α) times them. Empty where V_2 diverges, for an affine student at β ≥ 1.
     error : float
         Estimated error of `many_samples`.
-    digits : int or None
     """
 
     _document = "limits of the test error"
@@ -786,14 +764,7 @@ def limit_free_energy(
 
 
 def limit_system(student: Activation, teacher: Activation, **flags: Any) -> SaddlePointSystem:
-    """Return the saddle point for α → ∞, with the test error, V1 and V2 as outputs.
-
-    Parameters
-    ----------
-    student, teacher : Activation
-    **flags
-        ``unspiked``, ``aligned`` and ``correlated_norms`` of :func:`limit_free_energy`.
-    """
+    """Return the saddle point for α → ∞, with the test error, V1 and V2 as outputs."""
     energy = fe.spiked_free_energy(student, teacher, **flags)
     resolvent = 1 / (V2_HAT + fe.V1_hat * fe.c * fe.eigenvalue)
     return SaddlePointSystem.from_free_energy(

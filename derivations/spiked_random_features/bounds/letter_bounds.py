@@ -302,7 +302,6 @@ def span_bounds(model: SpikedRandomFeatures, cost: float) -> SpanBounds:
 
     Parameters
     ----------
-    model : SpikedRandomFeatures
     cost : float
         k of E_∞ = E(k).
     """

@@ -336,7 +336,6 @@ class LineCase:
 
     Attributes
     ----------
-    balance : Balance
     last : int
         Exponent of ε of the last term that is computed, the neglected one.
     unit : Fraction
