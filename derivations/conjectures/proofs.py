@@ -235,8 +235,7 @@ def goal_of(problem: Problem) -> Goal:
 
 
 def box_goal(problem: Problem) -> Goal:
-    """Return the same over a box: outputs of models are assignments in the parameters themselves.
-    """
+    """Return the same over a box: outputs of models are assignments in the parameters themselves."""
     if not problem.outputs:
         return goal_of(problem)
     symbols = tuple(x for x in problem.symbols if not _is_second(problem, x))

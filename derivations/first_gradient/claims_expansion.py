@@ -422,8 +422,7 @@ PART_NAMES = ("spike", "bulk", "output", "alignment")
 def gradient_parts(
     sizes: Sequence[tuple[int, int]] = ((100, 30), (200, 12)), seed: int = 51
 ) -> Finding:
-    """Norms of A, B, C and the alignment of A against their limits; |B| in operator norm shrinks.
-    """
+    """Norms of A, B, C and the alignment of A against their limits; |B| in operator norm shrinks."""
     comparisons: list[Comparison] = []
     shrinking: dict[str, list[float]] = {}
     for index, case in enumerate(PARTS):
