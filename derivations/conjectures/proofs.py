@@ -55,8 +55,7 @@ from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.printing.compiled import compiled
 from ..identities import cancels
 from ..outputs import ClosedForms, ModelOutput, parameter
-from .evaluation import as_ball_between
-from .model_boxes import Balls, Layers, NotEnclosed
+from .evaluation import Balls, Layers, NotEnclosed, as_ball_between
 from .problem import OTHER, Problem, Range
 from .signs import Function, Undecided, signs_of
 from .statements import Comparison, Independent, Monotone
@@ -235,7 +234,7 @@ def goal_of(problem: Problem) -> Goal:
 
 
 def box_goal(problem: Problem) -> Goal:
-    """Return the same over a box: outputs of models are assignments in the parameters themselves."""
+    """Return the same over a box, with outputs of models as assignments in the parameters."""
     if not problem.outputs:
         return goal_of(problem)
     symbols = tuple(x for x in problem.symbols if not _is_second(problem, x))

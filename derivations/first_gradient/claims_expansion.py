@@ -39,8 +39,8 @@ from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold
 from ..symbols import alpha0, noise
 from .first_step import first_step
-from .network_functions import network_functions
 from .spike_mapping import spike_mapping, step_size
+from .training import network_functions
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 
@@ -422,7 +422,7 @@ PART_NAMES = ("spike", "bulk", "output", "alignment")
 def gradient_parts(
     sizes: Sequence[tuple[int, int]] = ((100, 30), (200, 12)), seed: int = 51
 ) -> Finding:
-    """Norms of A, B, C and the alignment of A against their limits; |B| in operator norm shrinks."""
+    """Norms of A, B, C and the alignment of A against their limits; the norm of B shrinks."""
     comparisons: list[Comparison] = []
     shrinking: dict[str, list[float]] = {}
     for index, case in enumerate(PARTS):

@@ -34,7 +34,7 @@ from ...symbolic.targets.target import target
 from ..certificates.agreement import decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
-from ..first_gradient.network_functions import network_functions
+from ..first_gradient.training import network_functions
 from ..identities import equal, identities_hold
 from ..spiked_random_features import physics as fe
 from .claims_staircases import DIGITS

@@ -76,7 +76,7 @@ from ...symbolic.targets.target import Target, closed_target as read_target
 from ..claims import Finding
 from ..conjectures.random_targets import TargetFamily
 from ..conjectures.store import PieceStore
-from ..first_gradient.network_functions import network_functions
+from ..first_gradient.training import network_functions
 from .learned_directions import GiantStepsResult, take_giant_steps
 from .population_dynamics import (
     PopulationStudent,

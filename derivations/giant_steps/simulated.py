@@ -49,7 +49,7 @@ from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.subspaces import Subspace
 from ...symbolic.targets.target import Target, closed_target as read_target
 from ..figures import BLUE, GREEN, GREY, VERMILLION, Pen, drawing, plain_text
-from ..first_gradient.network_functions import network_functions
+from ..first_gradient.training import network_functions
 from .learned_directions import (
     CLEAR,
     CLEAR_WEIGHTS,

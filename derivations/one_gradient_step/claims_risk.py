@@ -36,9 +36,8 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import identities_hold
 from ..penalties import PaperRidge
 from .claims_spike import PROVEN, PROVEN_DIGITS
-from .limits import peak_property
 from .model import OneGradientStep
-from .optimal_ridge import exact_parameters
+from .optimal_ridge import exact_parameters, peak_property
 from .properties import (
     COVARIANCE,
     PROPERTIES,

@@ -222,7 +222,7 @@ PART_NAMES = ("spike", "bulk", "output", "alignment")
     "ba-gradient", "simulation", "norms of A, B, C in networks, extrapolated; N |B| at two sizes"
 )
 def centred_parts(sizes: Sizes = ((60, 60), (180, 24)), seed: int = 71) -> Finding:
-    """Norms of A, B and C, extrapolated, against their limits; N |B| in operator norm hardly grows."""
+    """Norms of A, B and C, extrapolated, against their limits; N |B| hardly grows."""
     comparisons: list[Comparison] = []
     growth: dict[str, list[float]] = {}
     rounding = 0.0

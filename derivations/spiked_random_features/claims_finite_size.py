@@ -31,9 +31,17 @@ from ..first_gradient.spike_mapping import (
 )
 from ..identities import equal, identities_hold, vanishes
 from . import physics as fe
-from .claims_errors import FeatureCase, spiked_feature_comparisons
 from .claims_limits import NARROW, certified_point
-from .claims_mapping import H1, LABELS, MAPPING, NU, SLOPES, T1
+from .claims_mapping import (
+    H1,
+    LABELS,
+    MAPPING,
+    NU,
+    SLOPES,
+    T1,
+    FeatureCase,
+    spiked_feature_comparisons,
+)
 from .model import SpikedRandomFeatures
 from .published import RESIDUAL_LOSS, energy_forms, written_out
 from .simulated import network_of

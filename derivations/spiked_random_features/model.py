@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -18,10 +18,12 @@ from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
+from ...symbolic.lowering.lowered import lower
 from ..curve_figure import plot_curve
 from ..curves import Columns, Names, solve_groups, varied
 from ..json_text import SavedModel
-from ..kernels.arguments import known_names
+from ..kernels.arguments import Tie, known_names
+from ..kernels.kernel import Kernel
 from ..late import given_by
 from ..teachers import refuse_directions, teacher_text
 from .arguments import (
@@ -38,12 +40,19 @@ from .arguments import (
     with_alias,
 )
 from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
-from .derive import Derivation, derivation, load_kernel, symbolic_model
+from .derive import (
+    Derivation,
+    derivation,
+    kernel_code,
+    load_kernel,
+    symbolic_model,
+    with_constraints,
+)
 from .differentiation import Differentiation
 from .learning_rates import per_neuron_step
-from .precise import certified, refine
+from .precise import certified, exact_parameters, proven_parameters, refine
 from .presentation import model_latex
-from .solution import Solution, curve_attributes, curve_names, solution_from
+from .solution import SYMBOLS, Solution, curve_attributes, curve_names, solution_from
 from .spike import (
     SpikeParameters,
     checked_spike,
@@ -61,8 +70,8 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
+    from ...symbolic.lowering.lowered import LoweredSystem
     from ..certificates.certificate import CertifiedValues
-    from ..kernels.kernel import Kernel
     from ..multi_index.optimum import OptimumBeside
     from ..one_gradient_step.model import OneGradientStep
     from .bounds.bounds import Asymptotics, Bounds
@@ -71,6 +80,7 @@ if TYPE_CHECKING:
     from .realised import RealisedNetwork
     from .spectrum.spectrum import FeatureSpectrum
     from .vocabulary.learned_bias import LearnedBias
+
 
 _HERE = __package__
 _COMMON = ("student", "teacher", "beta", "noise_variance")
@@ -439,10 +449,9 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
             bulk=self._bulk.equations,
         )
 
-    kernel = cast(
-        "Callable[..., Kernel]",
-        given_by(f"{_HERE}.kernel", "model_kernel"),
-    )
+    def kernel(self) -> Kernel:
+        """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
+        return model_kernel(self)
 
     # ------------------------------------------------------------------ solving
 
@@ -770,3 +779,74 @@ def warn_about_quality(model: SpikedRandomFeatures, outer: int = 0) -> None:
     if model.bulk_spread > LARGE_SPREAD:
         # Points at the line that called the method of the model, through a wrapper of it.
         warnings.warn(quality_text(model), ApproximationWarning, stacklevel=4 + outer)
+
+
+# ----------------------------------------------------------------------
+# The model as a :class:`~giantstep.derivations.kernels.kernel.Kernel`: all targets, sweeps.
+
+_LABELS = {
+    **SYMBOLS, "test_error": r"\varepsilon_{\mathrm{test}}",
+    "training_error": r"\varepsilon_{\mathrm{train}}", "alpha": r"\alpha", "beta": r"\beta",
+    "ridge": r"\lambda", "noise_variance": r"\Delta", "spike_strength": "r", "bulk_variance": "c",
+    "alignment": r"\gamma", "norm_overlap": "a", "inverse_width": "p^{-1}",
+}  # fmt: skip
+TITLE = "Saddle point of ridge regression on spiked random features"
+
+
+def orthogonal(alignment: Any, sqrt: Callable[[Any], Any]) -> Any:
+    """ρ of γ, as :func:`.derive.with_constraints` states it, for floats and exact numbers."""
+    return sqrt((1 - alignment) * (1 + alignment))
+
+
+def model_kernel(model: SpikedRandomFeatures) -> Kernel:
+    """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
+    found = model.derivation
+    values = model._parameter_values()
+    return Kernel(
+        name="spiked_random_features",
+        title=f"{TITLE}, student {found.student}, teacher {found.teacher}",
+        # Every result with its error, unlike the learning curves of the model.
+        code=replace(kernel_code(found), measured=found.results),
+        domains={**dict(found.domains), **_special_domains(model)},
+        make=partial(_lowered, model),
+        make_solved=partial(_solved, model),
+        defaults={name: values[name] for name in found.parameters if name in values},
+        exact_defaults=partial(_exact_defaults, model),
+        proven_defaults=partial(_proven_defaults, model),
+        # A new alignment brings its orthogonal part along.
+        ties={"orthogonal_alignment": Tie("alignment", orthogonal, constraint=True)}
+        if {"alignment", "orthogonal_alignment"} <= {*found.parameters}
+        else {},
+        labels=_LABELS,
+        cache_folder=model.cache_folder,
+        data=model._bulk.columns,
+        exact_data=model._bulk.exact,
+        check=model._bulk.check,
+    )
+
+
+def _special_domains(model: SpikedRandomFeatures) -> dict[str, str]:
+    """Return the values to which a special case of the equations is restricted."""
+    spike = model.spike
+    found: dict[str, str] = {}
+    if spike.orthogonal_alignment == 0:
+        found |= {"alignment": "unit", "orthogonal_alignment": "zero"}
+    if spike.spike_strength == 0:
+        found |= {"spike_strength": "zero"}
+    return found
+
+
+def _lowered(model: SpikedRandomFeatures) -> LoweredSystem:
+    return lower(with_constraints(model.symbolic().system, model.spike))
+
+
+def _solved(model: SpikedRandomFeatures) -> LoweredSystem:
+    return model.symbolic().lowered
+
+
+def _exact_defaults(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
+    return exact_parameters(model, ctx)
+
+
+def _proven_defaults(model: SpikedRandomFeatures, digits: int) -> dict[str, Any]:
+    return proven_parameters(model, digits)

@@ -110,8 +110,7 @@ from ..physics import (
     z,
 )
 from ..precise import exact_parameters, proven_parameters
-from .letter_bounds import span_bounds
-from .tables import bound_definitions, realised_table_source, tau2_squared
+from .letter_bounds import bound_definitions, realised_table_source, span_bounds, tau2_squared
 
 if TYPE_CHECKING:
     import xarray as xr
