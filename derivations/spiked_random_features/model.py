@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, cast
 
 import numpy as np
 
@@ -40,14 +40,7 @@ from .arguments import (
     with_alias,
 )
 from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
-from .derive import (
-    Derivation,
-    derivation,
-    kernel_code,
-    load_kernel,
-    symbolic_model,
-    with_constraints,
-)
+from .derive import Case, Derivation, derivation, flags_of, symbolic_model, with_constraints
 from .differentiation import Differentiation
 from .learning_rates import per_neuron_step
 from .precise import certified, exact_parameters, proven_parameters, refine
@@ -203,7 +196,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
                 "the law of the bulk of a model that takes a step follows from the step; leave "
                 "bulk out, or give spike and bulk by SpikedRandomFeatures.from_parameters"
             )
-        found = self._derivation(unspiked=False, aligned=False)
+        found = self._derivation()
         if self.direct_parameters is None:
             require_odd(found, self.allow_non_odd)
         _ = self.spike  # refuses a student that jumps and a step that is too small, now
@@ -305,25 +298,10 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     def _cache(self) -> FileCache:
         return FileCache(self.cache_folder)
 
-    def _derivation(
-        self,
-        *,
-        unspiked: bool,
-        aligned: bool,
-        correlated_norms: bool = False,
-        stretched: bool = False,
-        bulk: str = IID,
-    ) -> Derivation:
+    def _derivation(self, **case: Unpack[Case]) -> Derivation:
+        finite = self.width is not None
         return derivation(
-            self.student,
-            self.teacher,
-            unspiked=unspiked,
-            aligned=aligned,
-            correlated_norms=correlated_norms,
-            stretched=stretched,
-            finite_width=self.width is not None,
-            bulk=bulk,
-            cache=self._cache,
+            self.student, self.teacher, cache=self._cache, **{"finite_width": finite, **case}
         )
 
     @cached_property
@@ -331,7 +309,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         """Which special case the equations are, and which terms Result 3.1 leaves out they have."""
         spike = self.spike
         unspiked = spike.spike_strength == 0
-        odd = self._derivation(unspiked=False, aligned=False).odd_student
+        odd = self._derivation().odd_student
         complete = self.leading_order == COMPLETE and not unspiked
         given = self.direct_parameters is not None and not unspiked and spike.norm_overlap != 0
         return {
@@ -348,7 +326,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     @cached_property
     def derivation(self) -> Derivation:
         """What was derived for this model, as text."""
-        return self._derivation(**self._case, bulk=self._bulk.equations)
+        return self._derivation(**flags_of(self))
 
     @cached_property
     def spike(self) -> SpikeParameters:
@@ -363,7 +341,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
             return self.direct_parameters
         if self.step_size == 0:
             return SpikeParameters(0.0, 1.0, 0.0, 1.0)
-        found = self._derivation(unspiked=False, aligned=False)
+        found = self._derivation()
         step = (self.step_size, self.alpha0, self.noise_variance)
         spike = spike_after_step(found, *step)
         if found.odd_student or self.leading_order == PUBLISHED:
@@ -441,13 +419,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
 
     def symbolic(self) -> SymbolicModel:
         """Return the model as SymPy objects: free energy, equations, blocks, program."""
-        return symbolic_model(
-            self.student,
-            self.teacher,
-            **self._case,
-            finite_width=self.width is not None,
-            bulk=self._bulk.equations,
-        )
+        return symbolic_model(self.student, self.teacher, **flags_of(self))
 
     def kernel(self) -> Kernel:
         """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
@@ -457,7 +429,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
 
     @cached_property
     def _kernel(self) -> LoadedKernel:
-        return load_kernel(self.derivation, self._cache)
+        return self.derivation.code.load(self._cache)
 
     def _parameter_values(self) -> dict[str, float]:
         # Fields of a spike are named like the parameters of kernels.
@@ -576,7 +548,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         return {**READOUT_DOMAINS, **own}
 
     def _names(self) -> Names:
-        return curve_names(self.derivation.outputs)
+        return curve_names(self.derivation.code.outputs)
 
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
         warn_about_quality(self)
@@ -688,7 +660,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         """
         if self.direct_parameters is not None or self.step_size == 0:
             return 0.0
-        found = self._derivation(unspiked=False, aligned=False)
+        found = self._derivation()
         return relative_bulk_spread(found, self.step_size, self.alpha0, self.noise_variance)
 
     realised = cast(
@@ -806,7 +778,7 @@ def model_kernel(model: SpikedRandomFeatures) -> Kernel:
         name="spiked_random_features",
         title=f"{TITLE}, student {found.student}, teacher {found.teacher}",
         # Every result with its error, unlike the learning curves of the model.
-        code=replace(kernel_code(found), measured=found.results),
+        code=replace(found.code, measured=found.code.results),
         domains={**dict(found.domains), **_special_domains(model)},
         make=partial(_lowered, model),
         make_solved=partial(_solved, model),

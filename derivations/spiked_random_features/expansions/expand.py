@@ -70,7 +70,7 @@ class _OneKind:
     @property
     def tables(self) -> tuple[Any, tuple[str, ...], bool]:
         kernel = self.model._kernel
-        return kernel.tables, kernel.table_parameters, self.model.derivation.even
+        return kernel.tables, kernel.table_parameters, self.model.derivation.code.even
 
     def exact(self, ctx: Any) -> Mapping[str, Any]:
         return exact_parameters(self.model, ctx)
