@@ -73,13 +73,7 @@ class LineAverages:
         Working precision, and wanted digits of the averages.
     """
 
-    def __init__(
-        self,
-        lowered: LoweredSystem,
-        balls: TableBalls,
-        bits: int,
-        digits: int,
-    ) -> None:
+    def __init__(self, lowered: LoweredSystem, balls: TableBalls, bits: int, digits: int) -> None:
         self._node, *names = lowered.program.tables
         self._growth = dict(zip(names, balls.growth, strict=True))
         flint = require_flint()

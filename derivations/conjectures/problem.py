@@ -224,10 +224,7 @@ class Problem:
 
 
 def problems(
-    statement: Any,
-    over: Mapping[Any, Any],
-    where: Sequence[Any],
-    outputs: Outputs | None,
+    statement: Any, over: Mapping[Any, Any], where: Sequence[Any], outputs: Outputs | None
 ) -> tuple[Statement, list[Problem]]:
     """Return a statement, and the relations that it consists of.
 

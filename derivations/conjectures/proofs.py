@@ -40,14 +40,7 @@ from ...errors import GiantstepError, MissingDependencyError, ParameterError, Un
 from ...pages import Block, Listing
 from ...result import Result, quantity
 from ...symbolic.exact.ball_functions import BallTape
-from ...symbolic.expressions.functions import (
-    erfcx,
-    log_cosh,
-    normal_cdf,
-    relu,
-    sigmoid,
-    softplus,
-)
+from ...symbolic.expressions.functions import erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.enclosures import PRECISION
 from ...symbolic.gaussian.expectation import GaussianExpectation
@@ -1177,8 +1170,7 @@ class _Boxes:
             middle = {x: (a + b) / 2 for x, (a, b) in zip(self._symbols, cell, strict=True)}
             raise NotProven("branch and bound: the margin has the wrong sign in the box", middle)
         mean = centre + sum(
-            (s * (b - m) for s, b, m in zip(slopes, own, middles, strict=True)),
-            self._flint.arb(0),
+            (s * (b - m) for s, b, m in zip(slopes, own, middles, strict=True)), self._flint.arb(0)
         )
         if mean > 0:
             return True

@@ -37,16 +37,16 @@ from .training import preprocessed_networks
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 
-_LABELS, _HESSIAN = sp.symbols("Y h", positive=True)
-_HALF = sp.pi / 2 * DIMENSION**2 * _LABELS / _HESSIAN**2
+_RAW_LABELS, _HESSIAN = sp.symbols("Y h", positive=True)
+_HALF = sp.pi / 2 * DIMENSION**2 * _RAW_LABELS / _HESSIAN**2
 """Samples at which S = V, for relu."""
 
-_MU1, _MU2, _CONSTANT, _LINEAR = sp.symbols("mu_1 mu_2 C_0 C_1", real=True)
-_SLOPES, _REST = sp.symbols("V_1 R_1", nonnegative=True)
+_MU1, _MU2, _CONSTANT, _RAW_LINEAR = sp.symbols("mu_1 mu_2 C_0 C_1", real=True)
+_RAW_SLOPES, _REST = sp.symbols("V_1 R_1", nonnegative=True)
 _SIGNAL = _MU2**2 * _HESSIAN**2 / DIMENSION
 _SCATTER = (
     DIMENSION / SAMPLES
-    * (_SLOPES * (_REST + noise) + _MU1**2 * (_CONSTANT**2 + _LINEAR**2))
+    * (_RAW_SLOPES * (_REST + noise) + _MU1**2 * (_CONSTANT**2 + _RAW_LINEAR**2))
 )  # fmt: skip
 
 declare_claim(
@@ -76,7 +76,7 @@ def preprocessed_step() -> Finding:
         f = target(text)
         ledger = sample_complexity("relu", f)
         square = sp.Add(*(entry**2 for entry in ledger.hessian))
-        stated = _HALF.subs({_LABELS: f.norm_squared + noise, _HESSIAN: sp.sqrt(square)})
+        stated = _HALF.subs({_RAW_LABELS: f.norm_squared + noise, _HESSIAN: sp.sqrt(square)})
         results[f"relu on {text}: n = (π/2) d² E y²/|H|²"] = equal(ledger.half_samples, stated)
         leading = gradient_expansion("relu", f, removed=(0, 1)).leading
         results[f"relu on {text}: the leading term is H w/√(2π)"] = leading is not None and all(
@@ -88,7 +88,7 @@ def preprocessed_step() -> Finding:
         linear = sp.Add(*(entry**2 for entry in sp.flatten(f.hermite_tensor(1).tolist())))
         at = {
             _MU1: sp.S.Half, _MU2: 1 / sp.sqrt(2 * sp.pi), _HESSIAN: sp.sqrt(square),
-            _CONSTANT: f.mean, _LINEAR: sp.sqrt(linear), _SLOPES: sp.Rational(1, 4),
+            _CONSTANT: f.mean, _RAW_LINEAR: sp.sqrt(linear), _RAW_SLOPES: sp.Rational(1, 4),
             _REST: f.norm_squared - f.mean**2 - linear,
         }  # fmt: skip
         results[f"relu on {text}: S"] = equal(ledger.signal, _SIGNAL.subs(at))

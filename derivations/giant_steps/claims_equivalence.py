@@ -102,11 +102,7 @@ def written_out(name: str) -> tuple[sp.Expr, sp.Expr, sp.Expr | None]:
     t, q, s = c / rho, sp.sqrt(1 + 2 * rho**2), sp.sqrt(1 + rho**2)
     phi, cdf = _density, _distribution
     formulas: dict[str, tuple[sp.Expr, sp.Expr, sp.Expr | None]] = {
-        "relu": (
-            c * cdf(t) + rho * phi(t),
-            cdf(t),
-            (c**2 + rho**2) * cdf(t) + c * rho * phi(t),
-        ),
+        "relu": (c * cdf(t) + rho * phi(t), cdf(t), (c**2 + rho**2) * cdf(t) + c * rho * phi(t)),
         "erf": (
             sp.erf(c / q),
             2 * sp.exp(-(c**2) / q**2) / (q * sp.sqrt(sp.pi)),

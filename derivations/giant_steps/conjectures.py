@@ -234,11 +234,7 @@ class ConjectureReport(Result):
         return Finding(passed, self.summary, details)
 
 
-_VERBS = {
-    Outcome.AGREES: "agree",
-    Outcome.DISAGREES: "disagree",
-    Outcome.UNDECIDED: "undecided",
-}
+_VERBS = {Outcome.AGREES: "agree", Outcome.DISAGREES: "disagree", Outcome.UNDECIDED: "undecided"}
 
 
 Array = NDArray[np.float64]

@@ -405,11 +405,7 @@ class SimulatedGiantSteps(Page, WritesJson):
         return mean_over_networks(self.result.test_error)
 
     def plot(
-        self,
-        directions: Sequence[Sequence[float]] | None = None,
-        *,
-        ax: Any = None,
-        **style: Any,
+        self, directions: Sequence[Sequence[float]] | None = None, *, ax: Any = None, **style: Any
     ) -> Any:
         """Draw neurons in planes of two directions after each step, and singular values.
 
@@ -739,12 +735,7 @@ def run_plan(
         description=plan.description,
     )
     return SimulatedGiantSteps(
-        plan.settings,
-        seed,
-        plan.staircase,
-        plan.relevant_subspace,
-        result,
-        plan.predicted_residual,
+        plan.settings, seed, plan.staircase, plan.relevant_subspace, result, plan.predicted_residual
     )
 
 

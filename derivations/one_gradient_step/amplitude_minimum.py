@@ -344,9 +344,7 @@ def _in_tables(expr: sp.Expr, smoothed: Any) -> sp.Expr:
 
 
 def _system(
-    error: Sequence[sp.Expr],
-    definitions: dict[sp.Expr, sp.Expr],
-    values: Values,
+    error: Sequence[sp.Expr], definitions: dict[sp.Expr, sp.Expr], values: Values
 ) -> SaddlePointSystem:
     parameters = [amplitude]
     if any(node.has(mean_symbol) for node in error):
@@ -814,11 +812,7 @@ _STRUCTURE = (
 
 
 def certified_tau_star(
-    error: AmplitudeError,
-    minimum: AmplitudeMinimum,
-    digits: int,
-    *,
-    progress: bool | None = None,
+    error: AmplitudeError, minimum: AmplitudeMinimum, digits: int, *, progress: bool | None = None
 ) -> CertifiedValues:
     """Return τ_* as a proven interval, or a proven upper bound of it where no more is proven.
 

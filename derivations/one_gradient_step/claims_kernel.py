@@ -325,10 +325,7 @@ def by_integrals(model: OneGradientStep) -> dict[str, float]:
     edge = (1 + math.sqrt(beta)) ** 2
     critical = brentq(psi_slope, b * edge * (1 + 1e-4) + v, 1e6, xtol=1e-15, rtol=1e-14)
     left, right = resolvents((critical - v) / b)
-    result = {
-        "threshold": b / ((critical - v) * left * right),
-        "bulk_edge": psi(critical) / ratio,
-    }
+    result = {"threshold": b / ((critical - v) * left * right), "bulk_edge": psi(critical) / ratio}
     result |= {"kernel_eigenvalue": result["bulk_edge"], "label_alignment": 0.0}
     strength = spike.theta1**2
     if strength > result["threshold"]:

@@ -208,10 +208,7 @@ class PartsCase:
     noise_variance: float
 
 
-PARTS = (
-    PartsCase("tanh", "relu", 4.0, 2.0, 0.0),
-    PartsCase("erf", "tanh", 2.0, 1.5, 0.25),
-)
+PARTS = (PartsCase("tanh", "relu", 4.0, 2.0, 0.0), PartsCase("erf", "tanh", 2.0, 1.5, 0.25))
 Array = NDArray[np.float64]
 
 

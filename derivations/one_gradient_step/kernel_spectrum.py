@@ -50,12 +50,7 @@ from ...symbolic.printing.compiled import Formula, compiled, function_source
 from ..certificates.certificate import LIBRARIES, CertifiedValues, certificate_wanted, midpoint
 from ..derived import derived
 from ..figures import plain_text
-from ..spectra.spectrum import (
-    Caption,
-    SimulatedSpectrum,
-    Spectrum,
-    with_derivatives,
-)
+from ..spectra.spectrum import Caption, SimulatedSpectrum, Spectrum, with_derivatives
 from . import kernel_equations as eq, kernel_equations as equations, symbols
 from .figures import loss_note
 from .pair_kernels import c, p, pair_kernel, q

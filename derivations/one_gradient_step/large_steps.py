@@ -37,16 +37,7 @@ from ...pages import Block, Listing, Page, Table, Typeset
 from ...symbolic.expressions.activations import activation
 from ..activation_functions import activation_text
 from ..certificates.certificate import certificate_wanted
-from ..figures import (
-    BLUE,
-    GREEN,
-    GREY,
-    VERMILLION,
-    Pen,
-    draw_level,
-    drawing,
-    plain_text,
-)
+from ..figures import BLUE, GREEN, GREY, VERMILLION, Pen, draw_level, drawing, plain_text
 from ..formulas import latex
 from ..teachers import refuse_directions, teacher_text
 from .amplitude_minimum import (

@@ -172,11 +172,7 @@ def _derivation(name: str, *, argument: str) -> dict[str, Any]:
         odd, jumps = parity_and_jumps(function)
     else:
         odd, jumps = function.parity is Parity.ODD, bool(function.jumps)
-    return {
-        "odd": odd,
-        "jumps": jumps,
-        "digits": list(texts.items()),
-    }
+    return {"odd": odd, "jumps": jumps, "digits": list(texts.items())}
 
 
 def exact_moments(name: str) -> dict[str, sp.Expr]:

@@ -365,11 +365,7 @@ def _derivation(kind: str) -> RiskDerivation:
 
 @lru_cache(maxsize=3)
 def _lowered(kind: str) -> LoweredSystem:
-    systems = {
-        RIDGE: risk_system,
-        RIDGELESS: ridgeless_system,
-        LEAST_SQUARES: least_squares_system,
-    }
+    systems = {RIDGE: risk_system, RIDGELESS: ridgeless_system, LEAST_SQUARES: least_squares_system}
     return lower(systems[kind]())
 
 

@@ -587,10 +587,7 @@ def _certified(found: WeightSpike) -> WeightSpike:
     ctx = None if found.digits is None else local_context(found.digits)
     numbers: dict[str, Any] = {name: midpoint(proof[name], ctx) for name in proof}
     return replace(
-        found,
-        **numbers,
-        supercritical=not proof["alignment_readout"].is_exact,
-        certificate=proof,
+        found, **numbers, supercritical=not proof["alignment_readout"].is_exact, certificate=proof
     )
 
 

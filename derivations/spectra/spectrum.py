@@ -362,12 +362,7 @@ class Spectrum(Result):
     # ------------------------------------------------------------------ presentation
 
     def plot(
-        self,
-        simulation: Any = None,
-        *,
-        width: int | None = None,
-        ax: Any = None,
-        **style: Any,
+        self, simulation: Any = None, *, width: int | None = None, ax: Any = None, **style: Any
     ) -> Any:
         """Draw the density, marks at edge and outliers, and histograms of simulated eigenvalues.
 

@@ -340,11 +340,7 @@ def measured_stretch() -> Finding:
         passed and abs(mean[0, 0] - 1) > 10 * spread[0, 0],
         f"along the spike {mean[0, 0]:.3f} ± {spread[0, 0]:.3f}, predicted {predicted[0, 0]:.3f}, "
         "without the stretch 1",
-        {
-            "measured": mean.tolist(),
-            "errors": spread.tolist(),
-            "predicted": predicted.tolist(),
-        },
+        {"measured": mean.tolist(), "errors": spread.tolist(), "predicted": predicted.tolist()},
     )
 
 

@@ -289,11 +289,7 @@ def _derivation(student: str, teacher: str, **case: Any) -> Derivation:
 
 def flags_of(model: SpikedRandomFeatures) -> dict[str, Any]:
     """Return which case of the equations holds for a model."""
-    return {
-        **model._case,
-        "finite_width": model.width is not None,
-        "bulk": model._bulk.equations,
-    }
+    return {**model._case, "finite_width": model.width is not None, "bulk": model._bulk.equations}
 
 
 def _determined(energy: FreeEnergy) -> FreeEnergy:

@@ -565,35 +565,27 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     # ------------------------------------------------------------------ analyses
 
     write_curve_report = cast(
-        "Callable[..., Path]",
-        given_by("giantstep.derivations.curve_report", "write_report"),
+        "Callable[..., Path]", given_by("giantstep.derivations.curve_report", "write_report")
     )
 
-    bounds = cast(
-        "Callable[..., Bounds]",
-        given_by(f"{_HERE}.bounds.bounds", "bounds"),
-    )
+    bounds = cast("Callable[..., Bounds]", given_by(f"{_HERE}.bounds.bounds", "bounds"))
 
     certified_spike = cast(
-        "Callable[..., CertifiedValues]",
-        given_by(f"{_HERE}.precise", "certified_spike"),
+        "Callable[..., CertifiedValues]", given_by(f"{_HERE}.precise", "certified_spike")
     )
 
     certified_coefficients = cast(
-        "Callable[..., CertifiedValues]",
-        given_by(f"{_HERE}.precise", "certified_coefficients"),
+        "Callable[..., CertifiedValues]", given_by(f"{_HERE}.precise", "certified_coefficients")
     )
 
     asymptotics = cast(
-        "Callable[..., Asymptotics]",
-        given_by(f"{_HERE}.bounds.bounds", "asymptotics"),
+        "Callable[..., Asymptotics]", given_by(f"{_HERE}.bounds.bounds", "asymptotics")
     )
 
     _expanded = given_by(f"{_HERE}.expansions.expand", "expansion")
 
     realised_functions = cast(
-        "Callable[..., xr.Dataset]",
-        given_by(f"{_HERE}.bounds.bounds", "realised_functions"),
+        "Callable[..., xr.Dataset]", given_by(f"{_HERE}.bounds.bounds", "realised_functions")
     )
 
     optimum_bayes = cast(
@@ -638,12 +630,10 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         given_by("giantstep.derivations.bridge", "as_gradient_step"),
     )
     spectrum = cast(
-        "Callable[..., FeatureSpectrum]",
-        given_by(f"{_HERE}.spectrum.spectrum", "spectrum"),
+        "Callable[..., FeatureSpectrum]", given_by(f"{_HERE}.spectrum.spectrum", "spectrum")
     )
     with_loss = cast(
-        "Callable[..., ConvexReadout]",
-        given_by(f"{_HERE}.convex.readout", "with_loss"),
+        "Callable[..., ConvexReadout]", given_by(f"{_HERE}.convex.readout", "with_loss")
     )
 
     # ------------------------------------------------------------------ networks
@@ -664,8 +654,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         return relative_bulk_spread(found, self.step_size, self.alpha0, self.noise_variance)
 
     realised = cast(
-        "Callable[..., RealisedNetwork]",
-        given_by(f"{_HERE}.realised", "realised_network"),
+        "Callable[..., RealisedNetwork]", given_by(f"{_HERE}.realised", "realised_network")
     )
 
     @renamed("curve(...).plot(simulation=...)")

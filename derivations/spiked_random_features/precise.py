@@ -198,9 +198,7 @@ def _exact_map(
 ) -> tuple[dict[sp.Expr, sp.Symbol], dict[str, sp.Expr]]:
     """Return {exact constant: its symbol} and the fields of the spike in terms of them."""
     found = spike_mapping(
-        activation(student, argument="student"),
-        read_teacher(teacher),
-        stretched=stretched,
+        activation(student, argument="student"), read_teacher(teacher), stretched=stretched
     )
     constants: dict[sp.Expr, sp.Symbol] = {}
 

@@ -224,9 +224,7 @@ def simulate_model(
     )  # fmt: skip
 
 
-def has_letters(
-    model: SpikedRandomFeatures | VocabularyFeatures,
-) -> TypeIs[VocabularyFeatures]:
+def has_letters(model: SpikedRandomFeatures | VocabularyFeatures) -> TypeIs[VocabularyFeatures]:
     # Models know this module; it asks what they have instead of what they are.
     return hasattr(model, "letters")
 

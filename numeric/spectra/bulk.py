@@ -127,11 +127,7 @@ def _solve(matrix: Complex, right: Complex) -> Complex:
 
 
 def follow(
-    equations: SelfConsistency,
-    z: Complex,
-    scale: float,
-    components: int,
-    nearest: float = 1e-12,
+    equations: SelfConsistency, z: Complex, scale: float, components: int, nearest: float = 1e-12
 ) -> tuple[Complex, NDArray[np.bool_]]:
     """Return V at points with Im z >= 0, each followed from far above.
 

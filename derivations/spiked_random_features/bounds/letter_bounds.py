@@ -241,11 +241,7 @@ class _Tables:
 
     @classmethod
     def of(
-        cls,
-        student: str,
-        teacher: str,
-        alignment: float,
-        folder: str | os.PathLike[str] | None,
+        cls, student: str, teacher: str, alignment: float, folder: str | os.PathLike[str] | None
     ) -> _Tables:
         cache = FileCache(folder)
         source = _source(cache, student, teacher, aligned=abs(alignment) == 1)

@@ -564,11 +564,7 @@ def perfect_learning(
 
 
 def _examined(
-    student: Activation,
-    teacher: Activation,
-    strength: float,
-    slopes: list[sp.Expr],
-    upper: float,
+    student: Activation, teacher: Activation, strength: float, slopes: list[sp.Expr], upper: float
 ) -> PerfectLearning:
     square = sp.nsimplify(sp.Float(strength**2, 15), rational=True, tolerance=1e-12)
     guess = sp.sign(strength) * sp.sqrt(square)

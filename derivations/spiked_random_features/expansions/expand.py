@@ -15,13 +15,7 @@ import sympy as sp
 from ....errors import ApproximationWarning, ConvergenceError, ParameterError
 from ....runtime.precision import local_context
 from ....symbolic.systems.equations import Equation
-from ...expansions.expansion import (
-    LARGE_ALPHA,
-    NAMES,
-    SMALL_RIDGE,
-    SMALL_STEP,
-    Expansion,
-)
+from ...expansions.expansion import LARGE_ALPHA, NAMES, SMALL_RIDGE, SMALL_STEP, Expansion
 from ...teachers import refuse_directions
 from .. import physics as fe
 from ..derive import SymbolicModel
