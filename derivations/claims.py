@@ -57,7 +57,6 @@ _MODULES = (
     "spiked_random_features.vocabulary.claims",
     "spiked_random_features.convex.claims",
     "first_gradient.claims_expansion",
-    "first_gradient.claims_preprocessed",
     "giant_steps.claims_one_step",
     "giant_steps.claims_staircases",
     "giant_steps.claims_equivalence",

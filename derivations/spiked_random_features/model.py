@@ -772,8 +772,8 @@ def model_kernel(model: SpikedRandomFeatures) -> Kernel:
         make=partial(_lowered, model),
         make_solved=partial(_solved, model),
         defaults={name: values[name] for name in found.parameters if name in values},
-        exact_defaults=partial(_exact_defaults, model),
-        proven_defaults=partial(_proven_defaults, model),
+        exact_defaults=partial(exact_parameters, model),
+        proven_defaults=partial(proven_parameters, model),
         # A new alignment brings its orthogonal part along.
         ties={"orthogonal_alignment": Tie("alignment", orthogonal, constraint=True)}
         if {"alignment", "orthogonal_alignment"} <= {*found.parameters}
@@ -803,11 +803,3 @@ def _lowered(model: SpikedRandomFeatures) -> LoweredSystem:
 
 def _solved(model: SpikedRandomFeatures) -> LoweredSystem:
     return model.symbolic().lowered
-
-
-def _exact_defaults(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
-    return exact_parameters(model, ctx)
-
-
-def _proven_defaults(model: SpikedRandomFeatures, digits: int) -> dict[str, Any]:
-    return proven_parameters(model, digits)

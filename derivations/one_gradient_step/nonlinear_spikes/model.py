@@ -846,7 +846,36 @@ class StepAtWidth(SavedModel, HasSensitivities):
         RiskOverSteps
             Every form of the theory, with networks beside them; ``.plot()``.
         """
-        return risk_over_steps(self, step_size, ridge, seeds, options)
+        steps = np.atleast_1d(np.asarray(step_size, dtype=float))
+        if steps.ndim != 1 or len(steps) < 2 or not (np.diff(steps) > 0).all() or steps[0] < 0:
+            raise ParameterError(f"step_size must be increasing numbers >= 0, got {step_size!r}")
+        seeds = whole_number("seeds", seeds, minimum=0)
+        if options and not seeds:
+            raise ParameterError(f"{next(iter(options))} is for networks; give seeds, too")
+        data = self.curve(ridge=ridge, step_size=steps, progress=False).to_dataset()
+        letters, runs = [], []
+        # A step size takes seconds: shown where that adds up.
+        for step in tqdm(steps.tolist(), desc="step sizes", leave=False, delay=1, disable=None):
+            at = self.at(step_size=step)
+            letters.append(
+                at.solve(ridge=ridge, form="letters").risk if step else data["risk_initial"][0]
+            )
+            if seeds:
+                runs.append(at.simulate(ridge=ridge, seeds=seeds, progress=False, **options))
+        result: dict[str, Any] = {"risk_letters": ("step_size", np.array(letters, dtype=float))}
+        if seeds:
+            result |= {
+                "risk_mean": ("step_size", np.array([float(r.mean().squeeze()) for r in runs])),
+                "risk_standard_error": (
+                    "step_size",
+                    np.array([float(r.standard_error().squeeze()) for r in runs]),
+                ),
+            }
+        data = data.assign(result)
+        data.attrs["shown"] = "risk_operator risk_letters risk_linear small"
+        if self.letters is None:
+            data.attrs.update(self.spikes().step_sizes)
+        return RiskOverSteps(data)
 
     # ------------------------------------------------------------------ over parameters
 
@@ -1174,42 +1203,6 @@ class RiskOverSteps(Curve):
             axes.set_ylabel("risk")
             axes.legend()
         return axes
-
-
-def risk_over_steps(
-    model: StepAtWidth, step_size: object, ridge: object, seeds: int, options: Mapping[str, Any]
-) -> RiskOverSteps:
-    """Return every form of the risk; see :meth:`.model.StepAtWidth.over_steps`."""
-    steps = np.atleast_1d(np.asarray(step_size, dtype=float))
-    if steps.ndim != 1 or len(steps) < 2 or not (np.diff(steps) > 0).all() or steps[0] < 0:
-        raise ParameterError(f"step_size must be increasing numbers >= 0, got {step_size!r}")
-    seeds = whole_number("seeds", seeds, minimum=0)
-    if options and not seeds:
-        raise ParameterError(f"{next(iter(options))} is for networks; give seeds, too")
-    data = model.curve(ridge=ridge, step_size=steps, progress=False).to_dataset()
-    letters, runs = [], []
-    # A step size takes seconds: shown where that adds up.
-    for step in tqdm(steps.tolist(), desc="step sizes", leave=False, delay=1, disable=None):
-        at = model.at(step_size=step)
-        letters.append(
-            at.solve(ridge=ridge, form="letters").risk if step else data["risk_initial"][0]
-        )
-        if seeds:
-            runs.append(at.simulate(ridge=ridge, seeds=seeds, progress=False, **options))
-    result: dict[str, Any] = {"risk_letters": ("step_size", np.array(letters, dtype=float))}
-    if seeds:
-        result |= {
-            "risk_mean": ("step_size", np.array([float(r.mean().squeeze()) for r in runs])),
-            "risk_standard_error": (
-                "step_size",
-                np.array([float(r.standard_error().squeeze()) for r in runs]),
-            ),
-        }
-    data = data.assign(result)
-    data.attrs["shown"] = "risk_operator risk_letters risk_linear small"
-    if model.letters is None:
-        data.attrs.update(model.spikes().step_sizes)
-    return RiskOverSteps(data)
 
 
 # ----------------------------------------------------------------------

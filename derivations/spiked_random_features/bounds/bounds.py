@@ -322,27 +322,19 @@ def activation_bounds(
     student: str,
     teacher: str,
     *,
-    unspiked: bool,
-    aligned: bool,
     correlated_norms: bool = False,
     slopes: bool = False,
     cache: FileCache,
+    **case: bool,
 ) -> Kernel:
     """Return the bounds of a pair of activations as a kernel, without values of its parameters."""
-    flags = {
-        "unspiked": unspiked,
-        "aligned": aligned,
-        "correlated_norms": correlated_norms,
-        "slopes": slopes,
-    }
+    case |= {"correlated_norms": correlated_norms}
     return Kernel(
         name="spiked_random_features_bounds",
         title=f"{TITLE}, student {student}, teacher {teacher}",
-        code=_code(cache, student, teacher, **flags),
-        domains=spike_domains(
-            unspiked=unspiked, aligned=aligned, correlated_norms=correlated_norms
-        ),
-        make=partial(_lowered, student, teacher, **flags),
+        code=_code(cache, student, teacher, **case, slopes=slopes),
+        domains=spike_domains(**case),
+        make=partial(_lowered, bound_system, student, teacher, **case, slopes=slopes),
         cache_folder=cache.folder,
     )
 
@@ -361,7 +353,7 @@ def spike_domains(*, unspiked: bool, aligned: bool, correlated_norms: bool) -> d
 
 @derived("spiked_random_features/bounds/bounds", KernelCode)
 def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
-    return code_of_bounds(lambda: _lowered(student, teacher, **flags))
+    return code_of_bounds(lambda: _lowered(bound_system, student, teacher, **flags))
 
 
 def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
@@ -372,14 +364,11 @@ def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
         return kernel_code(lowered)
 
 
-def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
-    return lowering.lower(
-        bound_system(
-            activation(student, argument="student"),
-            activation(teacher, argument="teacher"),
-            **flags,
-        )
-    )
+def _lowered(
+    system: Callable[..., SaddlePointSystem], student: str, teacher: str, **flags: bool
+) -> LoweredSystem:
+    functions = activation(student, argument="student"), activation(teacher, argument="teacher")
+    return lowering.lower(system(*functions, **flags))
 
 
 def _exact_defaults(
@@ -686,7 +675,7 @@ def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
         title=f"Infinitely many samples, student {model.student}, teacher {model.teacher}",
         code=code,
         domains={**spike_domains(**flags), "noise_variance": "nonnegative"},
-        make=partial(_lowered_limit, model.student, model.teacher, **flags),
+        make=partial(_lowered, limit_system, model.student, model.teacher, **flags),
         cache_folder=model._cache.folder,
     )
     return with_defaults(kernel, model)
@@ -694,17 +683,7 @@ def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
 
 @derived("spiked_random_features/limit", KernelCode)
 def _limit_code(student: str, teacher: str, **flags: bool) -> KernelCode:
-    return code_of_bounds(lambda: _lowered_limit(student, teacher, **flags))
-
-
-def _lowered_limit(student: str, teacher: str, **flags: bool) -> LoweredSystem:
-    return lowering.lower(
-        limit_system(
-            activation(student, argument="student"),
-            activation(teacher, argument="teacher"),
-            **flags,
-        )
-    )
+    return code_of_bounds(lambda: _lowered(limit_system, student, teacher, **flags))
 
 
 # ------------------------------------------------------------------ limit system
