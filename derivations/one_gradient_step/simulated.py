@@ -91,13 +91,7 @@ def _inside(inner: Array, first: Array, second: Array) -> Array:
 
 
 def feature_covariances(model: OneGradientStep) -> FeatureCovariances:
-    """Return the covariances of a model's features, without the means of its functions.
-
-    Raises
-    ------
-    ClosedFormNotFoundError
-        If an expectation has no closed form that arrays can be put into.
-    """
+    """Return the covariances of a model's features, without the means of its functions."""
     refuse_directions(model.teacher, "the exact risk of a network")
     source = _derived_source(model.cache, model.student, model.teacher)
     if not source:
@@ -177,10 +171,8 @@ class CentredFunction:
 
     Parameters
     ----------
-    function : ElementwiseFunction
     name : str
         For error messages.
-    mean : float
     """
 
     def __init__(self, function: ElementwiseFunction, name: str, mean: float) -> None:
@@ -584,8 +576,6 @@ def simulate_spectra(
 
     Parameters
     ----------
-    dimension : int
-    seeds : int
     matrices : sequence of str
         "weights", the first layer; "kernel", :math:`\Phi\Phi^\top` of the features of α d
         samples; "linearised", the same of their Gaussian equivalent.

@@ -69,8 +69,6 @@ def network_of(
 
     Parameters
     ----------
-    model : SpikedRandomFeatures or VocabularyFeatures
-    dimension : int
     labels : str or callable
         See :class:`.samples.Channel`.
     equivalent : bool
@@ -186,7 +184,6 @@ def simulate_model(
     ----------
     model, dimension, labels, equivalent
         As for :func:`network_of`; the name of a function stands for it in `store`.
-    alpha : float or sequence of float
     ridge : float
         λ: half of it times the squared norm of the readout is added to the sum of losses.
     loss : Loss, optional
@@ -227,9 +224,7 @@ def simulate_model(
     )  # fmt: skip
 
 
-def has_letters(
-    model: SpikedRandomFeatures | VocabularyFeatures,
-) -> TypeIs[VocabularyFeatures]:
+def has_letters(model: SpikedRandomFeatures | VocabularyFeatures) -> TypeIs[VocabularyFeatures]:
     # Models know this module; it asks what they have instead of what they are.
     return hasattr(model, "letters")
 
@@ -369,11 +364,6 @@ def conditional_prediction(
     model: SpikedRandomFeatures, alpha: float, ridge: float
 ) -> ConditionalPrediction | None:
     r"""Return the conditional errors at the saddle point; None where they do not depend on κ.
-
-    Parameters
-    ----------
-    model : SpikedRandomFeatures
-    alpha, ridge : float
 
     Notes
     -----
