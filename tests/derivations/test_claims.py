@@ -36,10 +36,10 @@ from giantstep.derivations.one_gradient_step import (
 from giantstep.derivations.overlap_dynamics import claims as overlap_claims
 from giantstep.derivations.spiked_random_features import (
     claims_bounds,
-    claims_errors,
     claims_finite_size,
     claims_limits,
     claims_mapping,
+    claims_mapping as claims_errors,
     physics as fe,
 )
 from giantstep.derivations.spiked_random_features.convex import claims as convex_claims
