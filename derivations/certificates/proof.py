@@ -39,13 +39,7 @@ _FARTHEST = 200
 
 @dataclass(frozen=True, eq=False)
 class LineTables:
-    """The tables of a lowered system as Gaussian convolutions, before there are numbers.
-
-    Attributes
-    ----------
-    lowered : LoweredSystem
-    tables : GaussianTables
-    """
+    """The tables of a lowered system as Gaussian convolutions, before there are numbers."""
 
     lowered: LoweredSystem
     tables: GaussianTables
@@ -73,20 +67,13 @@ class LineAverages:
 
     Parameters
     ----------
-    lowered : LoweredSystem
     balls : TableBalls
         Its tables at given parameters.
     bits, digits : int
         Working precision, and wanted digits of the averages.
     """
 
-    def __init__(
-        self,
-        lowered: LoweredSystem,
-        balls: TableBalls,
-        bits: int,
-        digits: int,
-    ) -> None:
+    def __init__(self, lowered: LoweredSystem, balls: TableBalls, bits: int, digits: int) -> None:
         self._node, *names = lowered.program.tables
         self._growth = dict(zip(names, balls.growth, strict=True))
         flint = require_flint()
