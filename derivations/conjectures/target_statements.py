@@ -84,7 +84,6 @@ class TargetStatement:
 
     Attributes
     ----------
-    text : str
     variables : tuple of str
         What the targets, and numbers, are called in it.
     tree : expr or None
@@ -232,7 +231,6 @@ def target_statement(
 
     Parameters
     ----------
-    statement : str or callable
     names : sequence of str
         Of targets and numbers.
     numbers : sequence of str
@@ -349,17 +347,8 @@ def examine_targets(
 
     Parameters
     ----------
-    statement : TargetStatement
     over : mapping
         By name a family of which targets are drawn, a range of a number, or the text of a target.
-    count, seed : int
-    store : path, optional
-    progress : bool
-
-    Returns
-    -------
-    tried, undecided : int
-    counterexample : mapping or None
     """
     keeper = None
     if store is not None:

@@ -359,6 +359,10 @@ def pole_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
         slope = affine_slope(u, z)
         if slope is not None:
             return POLE_HEIGHTS[expr.func] / sp.Abs(slope)
+        if isinstance(expr, sp.tanh) and isinstance(u, softplus):
+            # (w**2 - 1)/(w**2 + 1) with w = 1 + exp(v), whose poles are where exp(v) = -1 +- i.
+            slope = affine_slope(u.args[0], z)
+            return None if slope is None else 3 * sp.pi / 4 / sp.Abs(slope)
         if isinstance(expr, sp.atan | sp.asinh) and u.is_polynomial(z):
             return zero_distance(u**2 + 1, z)
     return sp.S.Zero if isinstance(expr, sp.tan) else None

@@ -14,6 +14,7 @@ from typing import Any
 
 import sympy as sp
 
+from ...errors import ParameterError
 from .arguments import as_expression
 from .bivariate_normal import BivariateNormalCDF
 from .functions import HALF, OwenT, relu, sigmoid, softplus
@@ -23,6 +24,39 @@ from .piecewise_polynomials import flattened
 def _step(x: sp.Expr) -> sp.Expr:
     return sp.Heaviside(x, HALF)
 
+
+def _clip(x: sp.Expr, low: sp.Expr, high: sp.Expr) -> sp.Expr:
+    return _larger(low, _smaller(x, high))
+
+
+def _larger(x: sp.Expr, y: sp.Expr) -> sp.Expr:
+    return flattened(y + relu(x - y))
+
+
+def _smaller(x: sp.Expr, y: sp.Expr) -> sp.Expr:
+    return flattened(y - relu(y - x))
+
+
+def _celu(x: sp.Expr, a: sp.Expr = sp.S.One) -> sp.Expr:
+    if a == 0:
+        raise ParameterError("its number must not be 0")
+    return relu(x) + a * (sp.exp(-relu(-x) / a) - 1)
+
+
+_LEAK = sp.Rational(1, 100)
+# The exponentials have no positive argument: far out nothing overflows.
+SHAPED: Mapping[str, Callable[..., sp.Expr]] = {
+    "leaky_relu": lambda x, a=_LEAK: relu(x) - a * relu(-x),
+    "elu": lambda x, a=sp.S.One: relu(x) + a * (sp.exp(-relu(-x)) - 1),
+    "celu": _celu,
+}
+"""Functions with a number that may follow the argument, with its usual value: the slope on the
+left of leaky_relu, the depth of elu and celu."""
+
+# Klambauer et al. (1706.02515) chose them such that a standard normal variable keeps mean 0 and
+# variance 1: the slope, and slope times depth, to the digits of double precision.
+_SELU_SLOPE = sp.Rational("1.0507009873554805")
+_SELU_DEPTH = sp.Rational("1.7580993408473766")
 
 FUNCTIONS: dict[str, Callable[[sp.Expr], sp.Expr]] = {
     "erf": sp.erf,
@@ -45,6 +79,10 @@ FUNCTIONS: dict[str, Callable[[sp.Expr], sp.Expr]] = {
     "gelu": lambda x: x * (1 + sp.erf(x / sp.sqrt(2))) / 2,
     "swish": lambda x: x * sigmoid(x),
     "Phi": lambda x: (1 + sp.erf(x / sp.sqrt(2))) / 2,
+    "hardtanh": lambda x: _clip(x, sp.S.NegativeOne, sp.S.One),
+    "mish": lambda x: x * sp.tanh(softplus(x)),
+    "selu": lambda x: _SELU_SLOPE * relu(x) + _SELU_DEPTH * (sp.exp(-relu(-x)) - 1),
+    **SHAPED,
     "atan": sp.atan,
     "asinh": sp.asinh,
     "sinh": sp.sinh,
@@ -63,12 +101,14 @@ PARTIAL_FUNCTIONS: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
 """Functions of one argument that are real on a part of the line only; exact results hold them."""
 
 FUNCTIONS_OF_SEVERAL: Mapping[str, tuple[int, Callable[..., sp.Expr]]] = {
-    "max": (2, lambda x, y: flattened(y + relu(x - y))),
-    "min": (2, lambda x, y: flattened(y - relu(y - x))),
+    **dict.fromkeys(("max", "Max"), (2, _larger)),
+    **dict.fromkeys(("min", "Min"), (2, _smaller)),
+    "clip": (3, _clip),
     "OwenT": (2, OwenT),
     "Phi2": (3, BivariateNormalCDF),
 }
-"""Functions of several arguments, with their number; max and min are exact through relu."""
+"""Functions of several arguments, with their number; max, min and clip(x, low, high) are exact
+through relu."""
 
 CONSTANTS: Mapping[str, sp.Expr] = {"pi": sp.pi, "E": sp.E}
 

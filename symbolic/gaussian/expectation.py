@@ -154,7 +154,9 @@ def _vanishes_by_parity(integrand: sp.Expr, variable: sp.Symbol) -> bool:
     return True
 
 
-def expect(integrand: str | sp.Expr, variable: sp.Symbol | GaussianVector | None = None) -> sp.Expr:
+def expect(
+    integrand: str | sp.Expr, variable: str | sp.Symbol | GaussianVector | None = None
+) -> sp.Expr:
     r"""Return :math:`\mathbb{E} f` in closed form if a rule gives one, else as a node.
 
     Closed forms are those of a textbook (:mod:`.textbook_forms`).
@@ -164,9 +166,9 @@ def expect(integrand: str | sp.Expr, variable: sp.Symbol | GaussianVector | None
     integrand : Expr or str
         f, a function of the variable or of several; a text is read by
         :func:`.parser.parse_expression`, with these variables and the parameters of the law.
-    variable : Symbol or GaussianVector, optional
-        A standard normal variable, declared real, or the law of jointly Gaussian variables;
-        default, for a text: z.
+    variable : str, Symbol or GaussianVector, optional
+        A standard normal variable, declared real, or its name, or the law of jointly Gaussian
+        variables; default, for a text: z.
 
     Raises
     ------
@@ -190,11 +192,16 @@ def expect(integrand: str | sp.Expr, variable: sp.Symbol | GaussianVector | None
     >>> expect(sp.sign(x) * sp.sign(z), GaussianVector((x, z), covariance=[[1, c], [c, 1]]))
     2*asin(c)/pi
     """
+    if isinstance(variable, str):
+        if not variable.isidentifier():
+            raise ParameterError(f"variable must be one name, such as 'z', got {variable!r:.60}")
+        variable = sp.Symbol(variable, real=True)
     if isinstance(integrand, str):
         variable = sp.Symbol("z", real=True) if variable is None else variable
         integrand = _read(integrand, variable)
     if isinstance(variable, GaussianVector):
         return _as_printed(expect_joint(integrand, variable))
+    as_expression(integrand, "integrand")
     if variable is None:
         raise ParameterError(
             "variable is missing: name the standard normal variable of the integrand, as in "

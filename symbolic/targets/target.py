@@ -39,6 +39,7 @@ from ...pages import shorten
 from ..exact.polynomial_elements import checked_variables
 from ..expressions._singularities import require_few_kinks
 from ..expressions.activations import Activation, activation, z as _z
+from ..expressions.arguments import is_array, on_arrays, text_of_function
 from ..expressions.exact_numbers import require_evaluated, require_exact
 from ..expressions.parser import (
     MAX_VARIABLES,
@@ -455,6 +456,39 @@ class Target:
                         "them, or use coordinates in which it is an axis"
                     )
 
+    def __call__(self, inputs: Any) -> Any:
+        """Return the values at inputs.
+
+        Parameters
+        ----------
+        inputs : ndarray
+            Of shape (..., r): x1, ..., xr along the last axis.
+
+        Raises
+        ------
+        ParameterError
+            If it is no array of that shape, or the target has parameters without values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> target("x1 + x1*x2")(np.array([[1.0, 2.0], [3.0, 0.0]]))
+        array([3., 3.])
+        """
+        names = ", ".join(map(str, self.variables))
+        if self.parameters:
+            raise ParameterError(
+                f"target {shorten(self.name)!r} has values where its parameters have: "
+                f"with_values({{{', '.join(f'{x}: ...' for x in self.parameters)}}}) first"
+            )
+        if not is_array(inputs) or inputs.shape[-1] != len(self.variables):
+            raise ParameterError(
+                f"inputs must be an array with {names} along its last axis, got one of shape "
+                f"{getattr(inputs, 'shape', ())}"
+            )
+        columns = [inputs[..., k] for k in range(len(self.variables))]
+        return on_arrays(self.expr, self.variables, columns)
+
     def __str__(self) -> str:
         return self.name
 
@@ -548,7 +582,7 @@ def target(
     else:
         raise ParameterError(
             f"{argument} has to be a text such as 'x1*x2 + He(3, x1)' or a SymPy expression, "
-            f"not {spec!r}"
+            f"not {spec!r}{'; ' * callable(spec)}{text_of_function(spec)}"
         )
     if not coordinates:
         raise ExpressionError(
