@@ -190,27 +190,14 @@ def _by_degree(terms: Mapping[Monomial, Any]) -> dict[int, _Terms]:
 
 
 @dataclass(frozen=True)
-class _Operator:
-    """D on homogeneous polynomials over a domain."""
+class _Counted:
+    """D where U is spanned by axes: every monomial is an eigenvector."""
 
     domain: Any
-
-    def norms(self, part: _Terms, k: int) -> dict[int, Any]:
-        """Return {j: n_j} of a part of degree k."""
-        raise NotImplementedError
-
-    def lowest(self, part: _Terms, k: int, degree: int) -> _Terms:
-        """Return what has at most this degree outside U, of a part of degree k > degree."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class _Counted(_Operator):
-    """U is spanned by axes: every monomial is an eigenvector."""
-
     axes: tuple[int, ...]
 
     def norms(self, part: _Terms, k: int) -> dict[int, Any]:
+        """Return {j: n_j} of a part of degree k."""
         result: dict[int, Any] = {}
         for monomial, c in part.items():
             j = self._degree(monomial)
@@ -219,6 +206,7 @@ class _Counted(_Operator):
         return result
 
     def lowest(self, part: _Terms, k: int, degree: int) -> _Terms:
+        """Return what has at most this degree outside U, of a part of degree k > degree."""
         return {m: c for m, c in part.items() if self._degree(m) <= degree}
 
     def _degree(self, monomial: Monomial) -> int:
@@ -226,9 +214,10 @@ class _Counted(_Operator):
 
 
 @dataclass(frozen=True)
-class _Mixed(_Operator):
-    """The matrix is ``common`` times Q, of integers where Q is rational."""
+class _Mixed:
+    """D elsewhere. The matrix is ``common`` times Q, of integers where Q is rational."""
 
+    domain: Any
     matrix: Sequence[Sequence[Any]]
     common: int
 
@@ -319,6 +308,9 @@ class _Mixed(_Operator):
         if domain.is_QQ:
             return domain(value * factor.numerator, factor.denominator)
         return value * domain.convert_from(sp.QQ(factor.numerator, factor.denominator), sp.QQ)
+
+
+_Operator = _Counted | _Mixed
 
 
 def _bits(k: int) -> int:
