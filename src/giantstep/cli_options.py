@@ -453,8 +453,8 @@ WORKERS = option(
 STORE = option("--store FOLDER", "keep finished networks there; resume from it")
 STEPS = option("--steps T", "number of steps", whole(1, 3))
 PARAMETER = option(
-    "--parameter NAME[:KIND]",
-    "declare a parameter; KIND is real, positive, nonnegative, integer, ... [real]",
+    "--parameter NAME:KIND",
+    "declare a parameter; KIND is real, positive, nonnegative, integer, ...",
     default=[], action="append",
 )  # fmt: skip
 CACHE_FOLDER = option("--cache-folder FOLDER", "where derivations are kept")
