@@ -331,11 +331,12 @@ def _with_others(
         if b.free_energy is not None
     ]
     found = []
+    family = diagram.origin.family
     for point in diagram.zeros(_SLOPE):
-        start = {name: x for name, x in point.start.items() if name in kernel.code.unknowns}
-        solved = kernel.solve(start=start, data=given.data, **held, **{of: point.value})
-        values = {name: float(x) for name, x in solved.values.items()}
-        found.append(({**values, of: point.value}, point.error))
+        core = {name: float(point.unknowns[name]) for name in family.names}
+        table = family.described(np.array([[*core.values(), point.value]])).values
+        every = {name: float(column[0]) for name, column in table.items()}
+        found.append(({**every, **core, of: point.value}, point.error))
     return sections, found
 
 
