@@ -55,7 +55,7 @@ class Subject:
     solve: Callable[[Values], Any]
     code: Callable[[Values], str]
     spectrum: Callable[[Values], Any] | None = None
-    landscape: Callable[[str, Values], Any] | None = None
+    landscape: Callable[..., Any] | None = None
     unknowns: Sequence[str] = ()
 
 
@@ -67,15 +67,12 @@ def subject_of(model: object, **values: float) -> Subject:
     ParameterError
         If it is neither a model with curves nor a kernel, or a value belongs to no slider.
     """
-    if isinstance(model, Kernel):
-        found = _of_kernel(model)
-    elif isinstance(model, HasCurves):
-        found = _of_model(model)
-    else:
+    if not isinstance(model, Kernel | HasCurves):
         raise ParameterError(
             "model must be a model with parameters, such as SpikedRandomFeatures or "
             f"OneGradientStep, or a kernel of giantstep.lower, got {type(model).__name__}"
         )
+    found = _of_kernel(model) if isinstance(model, Kernel) else _of_model(model)
     for name, value in values.items():
         if name not in found.values or not math.isfinite(value):
             names = ", ".join(found.values)
@@ -118,14 +115,11 @@ def _of_kernel(kernel: Kernel) -> Subject:
     first = {name: 1.0 if "positive" in domain else 0.0 for name, domain in domains.items()}
     unknowns = order_parameters(kernel)
 
-    def landscape(of: str, values: Values) -> Any:
-        return kernel.landscape(of, points=_LANDSCAPE_POINTS, **values)
-
     return Subject(
         kernel.title or kernel.name, {**first, **kernel.defaults}, domains, kernel.curve,
         lambda values: kernel.solve(**values),
         lambda values: f"print(kernel.solve({_arguments(values)}))",
-        landscape=landscape if unknowns else None, unknowns=unknowns,
+        landscape=partial(kernel.landscape, points=_LANDSCAPE_POINTS), unknowns=unknowns,
     )  # fmt: skip
 
 
@@ -178,24 +172,21 @@ class ExplorePage:
             moved = "window.history.replaceState(null, '', cb_obj.value)"
             self.link.js_on_change("value", CustomJS(code=moved))
 
-        def panel(title: str, x: str, y: str) -> Any:
-            return figure(title=title, x_axis_label=x, y_axis_label=y, width=460, height=330,
-                          toolbar_location=None)  # fmt: skip
-
+        panel = partial(figure, width=460, height=330, toolbar_location=None)
         names = ("curve", "here", "density", "outliers", "lines", "points")
         empty: dict[str, Any] = {"x": [], "y": [], "colour": [], "fill": []}
         self.data = {name: ColumnDataSource(empty) for name in names}
-        self.curve = panel("curve", self.over.value, "")
+        self.curve = panel(title="curve")
         self.curve.scatter("x", "y", source=self.data["here"], color=GREY, size=8)
         self.figures, self.drawn = [self.curve], list[str]()
         plain = {"line_width": 2}
         if subject.spectrum is not None:
-            plot = panel("spectrum", "eigenvalue", "density")
+            plot = panel(title="spectrum", x_axis_label="eigenvalue", y_axis_label="density")
             plot.line("x", "y", source=self.data["density"], color=BLUE, **plain)
             plot.scatter("x", "y", source=self.data["outliers"], color=VERMILLION, size=8)
             self.figures.append(plot)
-        if subject.landscape is not None:
-            plot = panel("free energy; full circles are stable", self.of.value, "")
+        if subject.unknowns:
+            plot = panel(title="free energy; full circles are stable")
             plot.multi_line("x", "y", source=self.data["lines"], color="colour", **plain)
             look = {"fill_color": "fill", "line_color": GREY, "size": 9}
             plot.scatter("x", "y", source=self.data["points"], **look)
@@ -267,7 +258,8 @@ class ExplorePage:
         """Return spectrum and landscape, None where there is none, and what was refused."""
         subject = self.subject
         spectrum, told = _told(subject.spectrum, values)
-        landscape, more = _told(subject.landscape and partial(subject.landscape, of), values)
+        over = (lambda at: subject.landscape(of, **at)) if subject.unknowns else None
+        landscape, more = _told(over, values)
         return spectrum, landscape, "<br>".join(filter(None, [told, more]))
 
     def _update_curve(self, values: dict[str, float]) -> None:
