@@ -45,7 +45,7 @@ class Subject:
     """What a page shows of a model: parameters with first values, and answers by callables.
 
     `curve` takes parameters, of which one is an array; `landscape` takes one of `unknowns` first;
-    all others take parameters alone, and `code` returns Python.
+    all others take parameters alone. `code` returns Python, `spectrum` points, density, outliers.
     """
 
     title: str
@@ -94,7 +94,11 @@ def _of_model(model: HasCurves) -> Subject:
 
     def spectrum(values: Values) -> Any:
         made, asked = parted(values)
-        return made.spectrum(asked["alpha"]) if "alpha" in asked else made.conjugate_kernel()
+        alpha = asked.get("alpha")
+        found = made.conjugate_kernel() if alpha is None else made.spectrum(alpha)
+        bulk = found.bulk(_SPECTRUM_POINTS)
+        seen = np.isfinite(bulk.density)
+        return bulk.points[seen], bulk.density[seen], [float(x) for x in found.outliers]
 
     def code(values: Values) -> str:
         made, asked = parted(values)
@@ -196,7 +200,7 @@ class ExplorePage:
             slider.on_change("value_throttled", self.settle)
         for select in (self.over, self.of):
             select.on_change("value", self.settle)
-        self._beside = ThreadPoolExecutor(1)
+        self.beside = ThreadPoolExecutor(1)
         self.follow("value", None, None)
 
     def _slider(self, name: str, text: str | None) -> Any:
@@ -252,7 +256,7 @@ class ExplorePage:
                 found = self._slow(values, of)
                 document.add_next_tick_callback(lambda: self._update_slow(*found))
 
-        self._beside.submit(computed)
+        self.beside.submit(computed)
 
     def _slow(self, values: dict[str, float], of: str) -> tuple[Any, Any, str]:
         """Return spectrum and landscape, None where there is none, and what was refused."""
@@ -284,10 +288,8 @@ class ExplorePage:
     def _update_slow(self, spectrum: Any, landscape: Any, told: str) -> None:
         self.status.text = "<br>".join(filter(None, [self.status.text, told]))
         if spectrum is not None:
-            bulk = spectrum.bulk(_SPECTRUM_POINTS)
-            seen = np.isfinite(bulk.density)
-            self.data["density"].data = {"x": bulk.points[seen], "y": bulk.density[seen]}
-            outliers = [float(x) for x in spectrum.outliers]
+            x, density, outliers = spectrum
+            self.data["density"].data = {"x": x, "y": density}
             self.data["outliers"].data = {"x": outliers, "y": [0.0] * len(outliers)}
         if landscape is not None:
             sections, points = landscape.sections, landscape.points
@@ -343,12 +345,17 @@ def serve(model: object, *, port: int = 0, embedded: bool = False, **values: flo
         document.title = subject.title
         page = ExplorePage(subject, query, embedded=embedded)
         document.add_root(page.layout())
+        document.on_session_destroyed(lambda context: page.beside.shutdown(wait=False))
         document.add_next_tick_callback(lambda: page.settle("value", None, None))
 
-    if not port:
-        with socket.socket() as free:
-            free.bind((ADDRESS, 0))
-            port = free.getsockname()[1]
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError as error:
+            reason = f"port {port} cannot be used: {error.strerror}; leave it out"
+            raise ParameterError(reason) from None
+        port = probe.getsockname()[1]
     hosts = [f"{ADDRESS}:{port}", f"localhost:{port}"]
     server = Server({"/": visited}, address=ADDRESS, port=port, allow_websocket_origin=hosts)
     server.start()

@@ -119,6 +119,8 @@ def served(model, visit, **values):
 
     async def both():
         explorer = serve(model, **values)
+        with pytest.raises(ParameterError, match="cannot be used"):
+            serve(model, port=int(explorer.url.split(":")[-1].strip("/")))
         try:
             return await visit(explorer)
         finally:
