@@ -46,7 +46,7 @@ HALF = sp.Rational(1, 2)
 PIECEWISE = {
     "square": 0, "huber(0.3)": 0, "absolute": 0, "relu(abs(y - x) - 1/5)": 0,
     "3*relu(y - x)/4 + relu(x - y)/4": 0, "quantile(0.3)": 0, "insensitive(0.2)": 0,
-    "hinge": 1, "relu(1 - y*x)**2/2": -1,
+    "hinge": 1, "relu(1 - y*x)**2/2": -1, "relu(y - x) + relu(y - x - 1)": 0,
 }  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_the_smoothed_envelope_is_the_gaussian_average_of_the_envelope(loss, lab
         [{"relu": lambda u: max(u, 0)}, "mpmath"],
     )  # fmt: skip
     deviation = mpmath.sqrt(mpmath.mpf(3) / 5)
-    breaks = (-2.3, -1.6, -1.5, -1.3, -1, -0.69, -0.3, 0, 0.3, 0.69, 1, 1.3, 1.5)
+    breaks = (-3.6, -2.3, -1.6, -1.5, -1.3, -1, -0.69, -0.3, 0, 0.3, 0.69, 1, 1.3, 1.5)
     edges = [-9, *((k - mpmath.mpf("0.7")) / deviation for k in breaks), 9]
     wanted = mpmath.quad(
         lambda t: mpmath.npdf(t) * envelope(mpmath.mpf("0.7") + deviation * t), edges
