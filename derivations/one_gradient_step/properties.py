@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Protocol
 
 import sympy as sp
 
@@ -62,23 +61,6 @@ def _with_resolvent(expr: sp.Expr, value: sp.Expr) -> sp.Expr:
     if len(expr.atoms(Resolvent)) > 1:
         raise ValueError(f"{expr} has resolvents at several points")
     return expr.replace(Resolvent, lambda *_: value)
-
-
-class Step(Protocol):
-    """One step of a proof."""
-
-    @property
-    def text(self) -> str:
-        """What the step says."""
-        ...
-
-    def holds(self) -> bool:
-        """Decide the step again, exactly."""
-        ...
-
-    def latex(self) -> str:
-        """Return the step as a formula without delimiters."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -166,6 +148,10 @@ def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
     if numerator.degree() > denominator.degree():
         raise ValueError(f"{expr} is unbounded for {symbol} -> oo")
     return sp.cancel(numerator.LC() / denominator.LC())
+
+
+Step = Identity | Positive | Limit
+"""One step of a proof: says what it is, decides it again, shows its formula."""
 
 
 @dataclass(frozen=True, repr=False)
