@@ -25,6 +25,7 @@ from ...pages import Block, Listing, Page
 from ...symbolic.systems.random_matrix import Resolvent, resolvent_moment
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, ScalarForm, Spike
 from ..formulas import latex
+from ..identities import cancels
 from .symbols import alpha, beta, teacher_linear
 
 s = sp.Symbol("s", positive=True)
@@ -122,14 +123,7 @@ class Limit:
 
 def vanishes(expr: sp.Expr) -> bool:
     """Decide whether an expression is zero as a rational function, square roots included."""
-    expr = in_s(expr)
-    if expr.atoms(sp.Pow) and any(not power.exp.is_Integer for power in expr.atoms(sp.Pow)):
-        return bool(sp.cancel(sp.together(expr)) == 0)
-    if not expr.free_symbols:
-        return bool(expr == 0)
-    # Arithmetic in the field reduces every fraction at once: much faster than one big fraction.
-    field = sp.QQ.frac_field(*sorted(expr.free_symbols, key=str))
-    return bool(field.from_sympy(expr) == field.zero)
+    return cancels(in_s(expr))
 
 
 def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
