@@ -539,7 +539,7 @@ def _tuned(arguments: argparse.Namespace, out: Path | None) -> int:
 
 def _curve_figure(data: xr.Dataset, simulation: xr.Dataset | None) -> Any:
     from .derivations.figures import styled
-    from .derivations.spiked_random_features.paper_figures import drawing
+    from .derivations.spiked_random_features.paper_figures import numbered as drawing
 
     with styled():
         picture, (axes,) = drawing.panels(1)
@@ -563,7 +563,7 @@ def _curve_figure(data: xr.Dataset, simulation: xr.Dataset | None) -> Any:
 
 def _functions_figure(data: xr.Dataset) -> Any:
     from .derivations.figures import GREY, styled
-    from .derivations.spiked_random_features.paper_figures import drawing
+    from .derivations.spiked_random_features.paper_figures import numbered as drawing
 
     with styled():
         picture, (axes,) = drawing.panels(1)
@@ -582,7 +582,7 @@ def _functions_figure(data: xr.Dataset) -> Any:
 
 def _step_figure(data: xr.Dataset) -> Any:
     from .derivations.figures import styled
-    from .derivations.spiked_random_features.paper_figures import drawing
+    from .derivations.spiked_random_features.paper_figures import numbered as drawing
 
     with styled():
         picture, (axes,) = drawing.panels(1)
