@@ -86,7 +86,11 @@ SMALL = ["--dimension", "40"]
 
 
 def words(line: str) -> list[str]:
-    """The arguments of an example, with small networks and few claims: their own tests run all."""
+    """The arguments of an example, with small networks and few claims: their own tests run all.
+
+    Grids have three points, and digits are few.
+    """
+    line = re.sub(r"(\S+:\S+):\d+", r"\1:3", re.sub(r"--digits \d+", "--digits 17", line))
     result = shlex.split(line)
     if result[0] == "verify":
         named = any(not word.startswith("-") for word in result[1:])
@@ -113,8 +117,7 @@ def test_examples_run(line, folder, capsys, monkeypatch):
     wanted = re.findall(r"--(?:out|plot|store) (\S+)", line)
     assert all((folder / name).exists() for name in wanted)
     written = {path.name for path in folder.iterdir()} - {*FILES, "__pycache__"}
-    # Nothing is written unasked, but for the learning curve, whose help says so.
-    assert wanted or not written or line.startswith("curve"), written
+    assert wanted or not written, written
 
 
 LIGHT = (
@@ -136,10 +139,8 @@ def test_json_is_all_that_is_printed(line, folder, capsys):
     assert {path.name for path in folder.iterdir()} == {*FILES}
 
 
-@pytest.mark.parametrize("line", LIGHT)
+@pytest.mark.parametrize("line", [line for line in LIGHT if not line.startswith("kernel")])
 def test_reports_stand_alone(line, folder, capsys):
-    if line.startswith("kernel"):
-        return
     assert main([*shlex.split(line), "--out", "report.html"]) == 0
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>") and "<script" not in text
@@ -185,7 +186,7 @@ def test_shells_complete_commands_and_flags(tmp_path, monkeypatch):
         return [word.strip() for word in out.read_text(encoding="utf-8").split("\n")]
 
     assert completed("giantstep sta") == ["staircase"]
-    assert completed("giantstep one-step risk --noi") == ["--noise", "--noise-variance"]
+    assert completed("giantstep one-step risk --noi") == ["--noise"]
 
 
 def test_names_of_the_last_release_are_taken(capsys):

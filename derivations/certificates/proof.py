@@ -12,7 +12,7 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
 from ...numeric.proofs.grid import Branch, BranchedFunction
-from ...numeric.proofs.integrals import Direct, LineIntegrator
+from ...numeric.proofs.integrals import LineIntegrator
 from ...numeric.proofs.krawczyk import ProvenRoot, prove_root
 from ...numeric.proofs.moments import Convolution
 from ...numeric.proofs.panels import WorkLimitError
@@ -80,7 +80,7 @@ class LineAverages:
         self._reach = self._enough(digits)
         self._line = LineIntegrator(
             [convolution(c) for c in balls.convolutions],
-            [Direct(branched(direct.function)) for direct in balls.directs],
+            [branched(direct.function) for direct in balls.directs],
             balls.combine,
             reach=self._reach,
             bits=bits,

@@ -16,8 +16,7 @@ from ...errors import ExpressionError, GiantstepError, ParameterError
 from ...numeric.networks.run import progress_bar
 from ...pages import latex_text, shorten
 from ...symbolic.leaps.generative_leap import generative_leap
-from ...symbolic.leaps.isotropic_leap import isotropic_leap
-from ...symbolic.leaps.leap_index import coordinate_leap, leap_index
+from ...symbolic.leaps.leap_index import coordinate_leap, isotropic_leap, leap_index
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.targets.target import Target, target as read_target
 from .problem import Range

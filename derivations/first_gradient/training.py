@@ -100,7 +100,7 @@ class PreprocessedNetworks:
             ("test_error", "random_features_error"), ("ridge", "random_features_ridge"),
         ):  # fmt: skip
             values |= {name: result[name][:, 0, 0], of_random: random[name][:, 0, 0]}
-        return Networks(values, result.completed)
+        return Networks(values, result.completed, seed=result.seed)
 
 
 def preprocessed_networks(
@@ -325,7 +325,7 @@ def train_by_preprocessed_step(
         samples=planned.readout.sizes[0],
         width=network.width,
         seeds=seeds,
-        seed=seed,
+        seed=result.seed,
         noise_variance=network.noise_variance,
         ridge=None if ridge is None else float(ridge),
         relevant_share=_estimate(result, "relevant_share"),

@@ -708,7 +708,12 @@ def run_plan(plan: GiantStepsPlan, *, seed: int = 0, **run: Any) -> SimulatedGia
         plan.network, plan.readout, seed=seed, description=plan.description, **run
     )
     return SimulatedGiantSteps(
-        plan.settings, seed, plan.staircase, plan.relevant_subspace, result, plan.predicted_residual
+        plan.settings,
+        result.seed,
+        plan.staircase,
+        plan.relevant_subspace,
+        result,
+        plan.predicted_residual,
     )
 
 

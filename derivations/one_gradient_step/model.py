@@ -104,10 +104,10 @@ if TYPE_CHECKING:
 
 # ----------------------------------------------------------------------
 # Several steps with η of order one: again one spike, t times as long.
-# For a fixed number t of steps the network's output stays of order :math:`N^{-1/2}`, so every step on
-# the same data adds the same spike, :math:`W_t = W_0 + t\eta\sqrt N A` to leading order: all results
-# of one step hold with η → tη. With fresh data in each step the parts orthogonal to the teacher are
-# independent, which is one step with η → tη on t times as many samples, α0 → tα0.
+# For a fixed number t of steps the network's output stays of order :math:`N^{-1/2}`, so every step
+# on the same data adds the same spike, :math:`W_t = W_0 + t\eta\sqrt N A` to leading order: all
+# results of one step hold with η → tη. With fresh data in each step the parts orthogonal to the
+# teacher are independent: one step with η → tη on t times as many samples, α0 → tα0.
 #
 # Corrections are of the relative order :math:`t\eta/\sqrt N`, because the linear predictor
 # :math:`b_t = \mu_1 W_ta/\sqrt N` learns: with :math:`S = X^\top X/n`, :math:`c =
@@ -116,9 +116,9 @@ if TYPE_CHECKING:
 # .. math:: b_{t+1} = b_t + c\,(v - S b_t), \qquad
 #           u_t = \eta\mu_1\sum_{j<t}(1 - cS)^j\,v + O(N^{-1/2}),
 #
-# the second for the spike :math:`W_t = W_0 + u_ta^\top`. On the same data its sizes are averages over
-# the Marchenko–Pastur law of S; on fresh data S is independent in every step, with :math:`\mathbb{E}S
-# = 1` and :math:`\mathbb{E}S^2 = 1 + 1/\alpha_0`. (Derived here.)
+# the second for the spike :math:`W_t = W_0 + u_ta^\top`. On the same data its sizes are averages
+# over the Marchenko–Pastur law of S; on fresh data S is independent in every step, with
+# :math:`\mathbb{E}S = 1` and :math:`\mathbb{E}S^2 = 1 + 1/\alpha_0`. (Derived here.)
 
 _MOST_STEPS = 100
 contraction = sp.Symbol("c", nonnegative=True)
@@ -329,7 +329,12 @@ class SeveralSteps(Page, Typeset, WritesJson, HasSensitivities):
 def several_steps(model: OneGradientStep, steps: object, fresh: object = False) -> SeveralSteps:
     """Return this model after several steps with η of order one.
 
-    See :func:`.one_gradient_step.model.several_steps`.
+    Parameters
+    ----------
+    steps : int
+        From 0 to 100.
+    fresh : bool
+        Whether each step has samples of its own.
     """
     number = whole_number("steps", steps, minimum=0)
     if number > _MOST_STEPS:

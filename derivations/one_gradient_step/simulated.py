@@ -416,7 +416,7 @@ def simulate(
         )  # fmt: skip
         _add_theory(dataset, after_steps(finite, record[-1], fresh), ridges)
     dataset.attrs |= {
-        **attributes(model, network, seed, networks),
+        **attributes(model, network, networks),
         "samples": samples, "features": features, "labels": labels, "layer": layer,
         "fresh": int(bool(fresh)), "exponent": float(exponent),
     }  # fmt: skip
@@ -454,9 +454,7 @@ def measured_networks(
     )  # fmt: skip
 
 
-def attributes(
-    model: OneGradientStep, network: Network, seed: int, networks: Networks
-) -> dict[str, Any]:
+def attributes(model: OneGradientStep, network: Network, networks: Networks) -> dict[str, Any]:
     """Return what identifies a simulation, as plain values."""
     return {
         "model": model.to_json(),
@@ -464,7 +462,7 @@ def attributes(
         "dimension": network.dimension,
         "width": network.width,
         "step_samples": network.step_samples,
-        "entropy": seed,
+        "entropy": networks.seed,
         "interrupted": int(networks.interrupted),
         "rests_on": f"mean and standard error of {len(networks.completed)} networks",
         "giantstep_version": __version__,
@@ -627,7 +625,7 @@ def simulate_spectra(
             "seed": np.asarray(networks.completed, dtype=np.int32),
         },
         attrs={
-            **attributes(model, network, seed, networks), "samples": samples, "layer": layer,
+            **attributes(model, network, networks), "samples": samples, "layer": layer,
             "fresh": int(bool(fresh)), "exponent": float(exponent),
         },
     )  # fmt: skip

@@ -218,7 +218,7 @@ def simulate_model(
     scale = np.array([kind.bulk_variance**-0.5 for kind in kinds]) if kinds else np.ones(1)
     return network_dataset(
         found, {"alpha": alphas},
-        {**attributes, "dimension": network.dimension, "entropy": seed},
+        {**attributes, "dimension": network.dimension, "entropy": found.seed},
         names=_QUANTITIES, averaged=_ERRORS[:-1],
         units={"theta": scale, "psi": scale, "q1": np.outer(scale, scale)},
     )  # fmt: skip

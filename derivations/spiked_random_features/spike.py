@@ -344,9 +344,10 @@ def _check_size(r: float, c: float, step: str = "") -> None:
 # Conventions of the learning rate, and the step per neuron that each of them means.
 # The network is :math:`p^{-1/2}\sum_j a_j\sigma(w_j\cdot x)` with :math:`a_j = 1/\sqrt p`, so row j
 # of the gradient is
-# :math:`G_j = \frac{1}{p\,n_0}\sum_\mu (y_\mu - f_0)\sigma'(w_j\cdot x_\mu)x_\mu` up to its sign. An update :math:`W + \eta\,p^u\,G^\top` moves a neuron by the step
-# :math:`s = \eta\,p^{u-1}`; a learning rate :math:`\eta = \tilde\eta\,p^a d^b` with
-# :math:`u + a + b = 1` makes it :math:`s = \tilde\eta\,\beta^{-b}`, independent of the size.
+# :math:`G_j = \frac{1}{p\,n_0}\sum_\mu (y_\mu - f_0)\sigma'(w_j\cdot x_\mu)x_\mu` up to its sign.
+# An update :math:`W + \eta\,p^u\,G^\top` moves a neuron by the step :math:`s = \eta\,p^{u-1}`; a
+# learning rate :math:`\eta = \tilde\eta\,p^a d^b` with :math:`u + a + b = 1` makes it
+# :math:`s = \tilde\eta\,\beta^{-b}`, independent of the size.
 
 
 @dataclass(frozen=True)
