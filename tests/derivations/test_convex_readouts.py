@@ -25,13 +25,14 @@ from giantstep.derivations.spiked_random_features.convex.losses import (
     x,
     y,
 )
+from giantstep.derivations.spiked_random_features.convex.readout import picklable
 from giantstep.derivations.spiked_random_features.convex.smoothing import (
     LabelledEnvelope,
     closed_moments,
     smoothed_envelope,
     smoothed_loss,
 )
-from giantstep.derivations.spiked_random_features.convex.solution import solution_from
+from giantstep.derivations.spiked_random_features.solution import solution_from
 from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.gaussian.ramp_moments import RampAverage
@@ -164,9 +165,10 @@ def test_results_of_many_digits_are_shown_and_pickled():
     ctx.dps = 40
     third = ctx.mpf(1) / 3
     names = ("test_error", "training_loss", "test_loss", "objective")
+    errors = picklable(dict.fromkeys(names, ctx.mpf(10) ** -35))
     found = solution_from(
-        dict.fromkeys(names, third), dict.fromkeys(names, ctx.mpf(10) ** -35), (), alpha=1.0,
-        ridge=0.1, residual=0.0, iterations=1, nodes=9, digits=20,
+        picklable(dict.fromkeys(names, third)), errors=errors, alpha=1.0, ridge=0.1, residual=0.0,
+        iterations=1, quadrature_error=1e-35, nodes=9, digits=20,
     )  # fmt: skip
     assert "0.33333333333333333333\n" in str(found)
     copy = pickle.loads(pickle.dumps(found))
