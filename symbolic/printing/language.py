@@ -20,7 +20,8 @@ values
     numbers, ``True``, ``False``, names, ``+ - * /``, comparisons of two values, ``and or not``,
     ``a if test else b``, ``name[i]``, ``name[i, k]``, ``len(name)`` of an array parameter,
     ``abs min max exp log log2 log1p sinh erf erfc ceil floor sqrt isfinite``, ``real`` (a number of
-    the target's precision), ``whole`` (an integer, what is behind the point cut off), calls.
+    the target's precision), ``whole`` (an integer, what is behind the point cut off), calls;
+    ``part(name, first, count)``, some elements of an array, as an argument of a call.
 constants
     ``inf``, ``nan``; ``tolerance``, at which a relative residual is as good as zero; ``stalled``,
     below which a residual that falls no further is rounding; ``resolved``, above which an estimate
@@ -62,6 +63,7 @@ class Kind(Enum):
     TABLE = "array of rows that is read"
     OUTPUT_TABLE = "array of rows that is written"
     INDICES = "array of rows of integers that is read"
+    COUNTS = "array of integers"
     RULES = "quadrature rules of a kernel, which its own functions make and read"
 
 
@@ -177,8 +179,8 @@ def _kind(value: ast.expr, known: Mapping[str, Kind], calls: Mapping[str, Kind |
         kinds = {_kind(value.left, known, calls), _kind(value.right, known, calls)}
         return Kind.WHOLE if kinds == {Kind.WHOLE} else Kind.REAL
     if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name):
-        indices = known.get(value.value.id) is Kind.INDICES
-        return Kind.WHOLE if indices else Kind.REAL
+        whole = known.get(value.value.id) in (Kind.INDICES, Kind.COUNTS)
+        return Kind.WHOLE if whole else Kind.REAL
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
         if value.func.id in ("len", "ceil", "whole"):
             return Kind.WHOLE
@@ -266,6 +268,10 @@ class Language:
     def identifier(self, name: str) -> str:
         """Return a name as the target writes it."""
         return name
+
+    def part(self, array: str, first: str, count: str) -> str:
+        """Return elements of an array, as an argument of a call."""
+        raise EmissionError(f"target {self.name!r} passes no parts of arrays, such as of {array}")
 
     def length(self, array: str) -> str:
         """Return the length of an array parameter."""
@@ -409,6 +415,8 @@ class Language:
             arguments = [self.value(a, function) for a in node.args]
             if node.func.id == "len":
                 return self.length(arguments[0])
+            if node.func.id == "part":
+                return self.part(*arguments)
             return self.call(node.func.id, arguments, function)
         raise EmissionError(f"{ast.unparse(node)!r} is no value that every target can say")
 

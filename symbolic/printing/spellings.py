@@ -48,6 +48,7 @@ _TYPES = {
     Kind.TABLE: "const double *",
     Kind.OUTPUT_TABLE: "double *",
     Kind.INDICES: "const ptrdiff_t *",
+    Kind.COUNTS: "ptrdiff_t *",
     Kind.RULES: "rule_set *",
 }
 
@@ -78,6 +79,12 @@ def c_identifier(name: str) -> str:
     """
     name = "".join(x if x.isascii() else f"u{ord(x):04x}" for x in name)
     return f"{name}_" if name.rstrip("_") in CLanguage.reserved else name
+
+
+class _Part(str):
+    """A pointer into an array that knows how many elements are meant."""
+
+    count = ""
 
 
 class CLanguage(Language):
@@ -155,8 +162,13 @@ class CLanguage(Language):
     def identifier(self, name: str) -> str:
         return c_identifier(name)
 
+    def part(self, array: str, first: str, count: str) -> str:
+        found = _Part(f"{array} + {first}")
+        found.count = count
+        return found
+
     def length(self, array: str) -> str:
-        return f"{array}_length"
+        return array.count if isinstance(array, _Part) else f"{array}_length"
 
     def call(self, name: str, arguments: Sequence[str], function: Function) -> str:
         if name in self.functions:
@@ -280,6 +292,9 @@ class JuliaLanguage(Language):
         if name in ("ceil", "whole"):
             return f"{'ceil' if name == 'ceil' else 'floor'}(Int, {arguments[0]})"
         return super().call(name, arguments, function)
+
+    def part(self, array: str, first: str, count: str) -> str:
+        return f"view({array}, ({first} + 1):({first} + {count}))"
 
     def length(self, array: str) -> str:
         return f"length({array})"
