@@ -144,6 +144,14 @@ class Function:
                         found[name] = kind if kind == before else Kind.REAL
         return found
 
+    def local_constants(self) -> dict[str, tuple[float, ...]]:
+        """Return names and values of local arrays that are only read."""
+        return {
+            node.targets[0].id: ast.literal_eval(node.value)  # type: ignore[attr-defined]
+            for node in ast.walk(syntax_tree(self.body))
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
+        }
+
     def local_arrays(self) -> dict[str, int]:
         """Return names and lengths of local arrays."""
         return {
@@ -204,18 +212,19 @@ class Language:
         Of the target.
     forms : mapping from str to str or None
         How statements are spelled, as texts for :meth:`str.format`: ``comment`` of a text,
-        ``assign`` of target, operator and value, ``array`` of a name and a length (None where local
-        arrays are declared at the head), ``constants`` of a name and numbers, ``for`` of an index,
-        first and last + 1, ``while``, ``if`` and ``elif`` of a test, ``else``, ``end`` (None where
-        nothing closes a block), ``statement`` of a text, ``conditional`` of a test and two
-        values.
+        ``assign`` of target, operator and value, ``array`` of a name and a length and ``constants``
+        of a name and numbers (None where they are declared at the head), ``for`` of an index,
+        first and last + 1, ``while``, ``if`` and ``elif`` of a test, ``else``, ``end`` of what is
+        closed, "do" or "if" (None where nothing closes a block), ``statement`` and ``call`` of a
+        text, ``return`` of a value, ``conditional`` of a test and two values.
     constants : mapping from str to str
         Text of ``inf``, ``nan``, ``tolerance``, ``stalled``, ``resolved``, ``unit``, ``True`` and
         ``False``.
     functions : mapping from str to str
         Names of functions in the target, where they are others; `call` may write them otherwise.
     words : mapping from str to str
-        Text of the operators ``and``, ``or`` and ``not``.
+        Text of the operators ``and``, ``or`` and ``not``, and of ``!=``, ``break`` and ``continue``
+        where it is another.
     reserved : frozenset of str
         Names that mean something in the target; a program's own names are changed to avoid them.
     """
@@ -319,8 +328,9 @@ class Language:
         def inside(body: Sequence[ast.stmt]) -> list[str]:
             return self._block(body, function, indent + "    ", comments)
 
-        end = self.forms["end"]
-        last = [] if end is None else [indent + end]
+        def last(block: str) -> list[str]:
+            return [] if self.forms["end"] is None else [indent + self.spelled("end", block)]
+
         if isinstance(node, ast.Assign) and _is_array(node.value):
             assert isinstance(node.targets[0], ast.Name)
             name = node.targets[0].id
@@ -330,6 +340,8 @@ class Language:
             return [indent + self.spelled("array", self.identifier(name), length)]
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
             numbers = ", ".join(map(value, node.value.elts))
+            if self.forms["constants"] is None:
+                return []
             return [indent + self.spelled("constants", value(node.targets[0]), numbers)]
         if isinstance(node, ast.Assign):
             return [indent + self.spelled("assign", value(node.targets[0]), "=", value(node.value))]
@@ -341,9 +353,10 @@ class Language:
             bounds = [value(a) for a in node.iter.args]
             first, stop = bounds if len(bounds) == 2 else ("0", bounds[0])
             head = self.spelled("for", value(node.target), first, stop)
-            return [indent + head, *inside(node.body), *last]
+            return [indent + head, *inside(node.body), *last("do")]
         if isinstance(node, ast.While):
-            return [indent + self.spelled("while", value(node.test)), *inside(node.body), *last]
+            head = self.spelled("while", value(node.test))
+            return [indent + head, *inside(node.body), *last("do")]
         if isinstance(node, ast.If):
             lines = [indent + self.spelled("if", value(node.test)), *inside(node.body)]
             rest = node.orelse
@@ -353,9 +366,10 @@ class Language:
                 rest = branch.orelse
             if rest:
                 lines += [indent + self.spelled("else"), *inside(rest)]
-            return lines + last
+            return lines + last("if")
         if isinstance(node, ast.Break | ast.Continue):
-            return [indent + self.spelled("statement", type(node).__name__.lower())]
+            word = type(node).__name__.lower()
+            return [indent + self.spelled("statement", self.words.get(word, word))]
         if isinstance(node, ast.With):
             before, after = self.attempt()
             if not before:
@@ -366,13 +380,14 @@ class Language:
                 *(indent + line for line in after),
             ]
         if isinstance(node, ast.Return):
-            result = "" if node.value is None else f" {value(node.value)}"
-            return [indent + self.spelled("statement", f"return{result}")]
+            if node.value is None:
+                return [indent + self.spelled("statement", "return")]
+            return [indent + self.spelled("return", value(node.value))]
         if isinstance(node, ast.Expr):
             call = node.value
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "real_only":
                 return [indent + line for line in self.real_only([value(a) for a in call.args])]
-            return [indent + self.spelled("statement", value(node.value))]
+            return [indent + self.spelled("call", value(node.value))]
         raise EmissionError(f"{ast.unparse(node)!r} is no statement that every target can say")
 
     def value(self, node: ast.expr, function: Function) -> str:
@@ -400,7 +415,8 @@ class Language:
                 else self._operand(side, function)
                 for side in (node.left, node.comparators[0])
             )
-            return f"{left} {_COMPARISONS[type(node.ops[0])]} {right}"
+            operator = _COMPARISONS[type(node.ops[0])]
+            return f"{left} {self.words.get(operator, operator)} {right}"
         if isinstance(node, ast.BoolOp):
             word = self.words["and" if isinstance(node.op, ast.And) else "or"]
             return f" {word} ".join(self._operand(v, function) for v in node.values)

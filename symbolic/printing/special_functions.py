@@ -28,7 +28,7 @@ from ..expressions.functions import (
     softplus,
 )
 from .runtime_text import runtime_text
-from .scalar_helpers import C_HELPERS, JULIA_HELPERS, PYTHON_HELPERS
+from .scalar_helpers import C_HELPERS, FORTRAN_HELPERS, JULIA_HELPERS, PYTHON_HELPERS
 from .vector_helpers import JAX_HELPERS, NUMPY_HELPERS
 
 PREFIX = "fn_"
@@ -93,6 +93,10 @@ _NAMES: dict[str, dict[str, str]] = {
             "Min": "jnp.minimum",
         },
     ),
+    "fortran": _table(
+        "",
+        {"Max": "larger", "Min": "smaller", "expm1": "c_expm1", "log1p": "c_log1p"},
+    ),
     "julia": _table("", {"erf": "fn_erf", "erfc": "fn_erfc", "sign": "sign"}),
 }
 _PRECISE = runtime_text("precise_functions").split("\n\n\n")
@@ -103,6 +107,7 @@ _HELPERS: dict[str, dict[str, str]] = {
     "c": dict(C_HELPERS),
     "jax": dict(JAX_HELPERS),
     "julia": dict(JULIA_HELPERS),
+    "fortran": dict(FORTRAN_HELPERS),
 }
 _CLASSES: dict[str, type] = {
     f.__name__: f for f in (*_ELEMENTARY, *_HELPED, sp.Abs, sp.Max, sp.Min)
@@ -175,6 +180,7 @@ def register_function(
     c: str | tuple[str, str] | None = None,
     jax: str | tuple[str, str] | None = None,
     julia: str | tuple[str, str] | None = None,
+    fortran: str | tuple[str, str] | None = None,
 ) -> None:
     """Teach the lowering a function, for as many targets as there are texts given.
 
@@ -186,10 +192,10 @@ def register_function(
     ----------
     function : subclass of sympy.Function
         Its ``fdiff`` gives the derivatives that Newton's method needs, in known functions.
-    python, numpy, mpmath, c, jax, julia : str or (str, str), optional
+    python, numpy, mpmath, c, jax, julia, fortran : str or (str, str), optional
         In numpy code vectorised, on ``np`` and ``scipy.special``; in mpmath code with the functions
         of a context ``ctx``; in JAX code on ``jnp`` and ``jax``; in C ``static double`` functions
-        on ``<math.h>``.
+        on ``<math.h>``; in Fortran functions of ``real(dp)``.
 
     Raises
     ------
@@ -214,7 +220,10 @@ def register_function(
     name = function.__name__
     if not _is_same(_CLASSES.get(name, function), function):
         raise ParameterError(f"another function is known by the name {name!r}; rename the class")
-    texts = {"python": python, "numpy": numpy, "mpmath": mpmath, "c": c, "jax": jax, "julia": julia}
+    texts = {
+        "python": python, "numpy": numpy, "mpmath": mpmath, "c": c, "jax": jax, "julia": julia,
+        "fortran": fortran,
+    }  # fmt: skip
     given = {target: text for target, text in texts.items() if text is not None}
     if not given:
         raise ParameterError(

@@ -17,6 +17,7 @@ from ...printing.spellings import CLanguage, c_identifier, harmless, wrapped
 from ..documentation import about
 from ..driver import BakedTables
 from .kernel_parts import KernelParts
+from .vectors import Vectors
 
 if TYPE_CHECKING:
     from ..lowered import LoweredSystem
@@ -266,6 +267,34 @@ ${solve_many}
 ${selfcheck}"""
 )
 
+SELFCHECK = Template(
+    """\
+
+#ifdef ${NAME}_SELFCHECK
+#include <stdio.h>
+
+/* Solve at points of which the results are known; tell what is wrong. */
+int main(void)
+{
+    enum { N = ${count} };
+    static const double points[] = {${points}};
+    static const double expected[] = {${expected}};
+    static const double allowed[] = {${allowed}};
+    static double found[N * ${NAME}_N_OUTPUTS], error[N * ${NAME}_N_OUTPUTS];
+    int k, wrong = 0;
+${data}    ${name}_solve_many(N, points, ${data_arguments}1e-11, found, error, NULL);
+    for (k = 0; k < N * ${NAME}_N_OUTPUTS; k++)
+        if (!(fabs(found[k] - expected[k]) <= error[k] + allowed[k])) {
+            printf("%s = %.17g, expected %.17g\\n",
+                   ${name}_output_names[k % ${NAME}_N_OUTPUTS], found[k], expected[k]);
+            wrong++;
+        }
+    printf("%d of %d values are wrong\\n", wrong, N * ${NAME}_N_OUTPUTS);
+    return wrong != 0;
+}
+#endif
+"""
+)
 # Refuse data that cannot be, and make weights of sum one.
 DATA_CHECK = """\
     if (common == ${NAME}_OK && (${d} == NULL || ${empty}))
@@ -317,11 +346,14 @@ _DRIVER_NAMES = frozenset(
 
 
 def files(
-    lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
+    lowered: LoweredSystem,
+    tables: BakedTables | None = None,
+    name: str | None = None,
+    vectors: Vectors | None = None,
 ) -> dict[str, str]:
     """Return header and source; see :meth:`..lowered.LoweredSystem.files`."""
     language = CLanguage(CPrinter({root.name: root.name for root in lowered.program.roots}))
-    parts = KernelParts(lowered, language, tables)
+    parts = KernelParts(lowered, language, tables, vectors)
     name = c_identifier(lowered.system.name if name is None else name)
     writer = _Writer(lowered, parts, language, name)
     return {f"{name}.h": writer.header(), f"{name}.c": writer.source()}
@@ -421,8 +453,8 @@ class _Writer:
             "    }",
         ]
         threads = (
-            "The functions keep no state: any number of threads may call them at the same time, "
-            f"for instance {self.name}_solve_many on parts of an array."
+            "The functions keep no state but in workspaces: any number of threads may call them at "
+            f"the same time, for instance {self.name}_solve_many on parts of an array."
         )
         lines = about(self.lowered, "C99, libm only", parts.fixed)
         lines += ["", *textwrap.wrap(threads, 92), "", *example]
@@ -517,7 +549,29 @@ class _Writer:
                 for k, ((d, w, others), (_, names)) in enumerate(zip(pairs, self.data, strict=True))
             ),
             data_free="".join(f"    free({w});\n" for _, w, _ in pairs),
-            selfcheck="",
+            selfcheck=self.selfcheck(),
+        )
+
+    def selfcheck(self) -> str:
+        vectors = self.parts.vectors
+        if vectors is None:
+            return ""
+        found = vectors.rows(self.parts.inputs, [o for o, _ in self.parts.results])
+        lines = []
+        for (d, names), columns in zip(self.data, vectors.columns(self.parts.data), strict=True):
+            for name, values in zip(names, columns, strict=True):
+                lines.append(f"static const double {d}_{name}[] = {{{_numbers(values)}}};")
+            members = ", ".join([f"{len(columns[0])}", "NULL", *(f"{d}_{c}" for c in names)])
+            lines.append(f"const {self.name}_{d} {d} = {{{members}}};")
+        text = self.fill(
+            SELFCHECK,
+            **dict(zip(("points", "expected", "allowed"), map(_numbers, found), strict=True)),
+            count=len(vectors.points),
+            data="".join(f"    {line}\n" for line in lines),
+            data_arguments="".join(f"&{d}, " for d, _ in self.data),
+        )
+        return "".join(
+            f"{part}\n" for line in text.splitlines() for part in wrapped(line, "        ") or [""]
         )
 
     def short_about(self) -> str:
@@ -532,6 +586,11 @@ class _Writer:
             line = f"const char *const {self.name}_{kind}_names[] = {{{entries}}};"
             found += wrapped(line, "    ")
         return "\n".join(found) + "\n"
+
+
+def _numbers(values: Sequence[float]) -> str:
+    # An array has at least one element.
+    return ", ".join(map(repr, values)) or "0.0"
 
 
 def _data_name(name: str, functions: Set[str]) -> str:

@@ -25,6 +25,7 @@ from .kernel_parts import baked_step
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
+    from .vectors import Vectors
 
 GIVEN = '''
 def given_parameters(parameters):
@@ -733,6 +734,47 @@ class PythonFile:
             # The type annotations of the copied text stay text.
             imports = f"from __future__ import annotations\n\n{imports}"
         return f"{docstring(lines)}\n{imports}\n\n{body}\n"
+
+
+_SELFCHECK = '''
+# Known results: parameters, and value and error of each output; data that belong to all of them.
+VECTORS = [
+{vectors}]
+VECTOR_DATA = {data}
+
+
+def selfcheck():
+    """Solve at the points of `VECTORS`; refuse a value that is farther off than its error."""
+    for point, expected in VECTORS:
+        found = solve_point(point, VECTOR_DATA{options})
+        for name, (value, allowed) in expected.items():
+            result, error = found[name]
+            if not abs(result - value) <= error + allowed:
+                raise AssertionError(f"{name} is {result}, expected {value}, at {point}")
+    print(f"{len(VECTORS)} points: all values agree")
+
+
+if __name__ == "__main__":
+    selfcheck()
+'''
+
+
+def selfcheck_text(vectors: Vectors | None, options: str = "") -> str:
+    """Return ``selfcheck`` and what runs it where the file is the program; empty without vectors."""
+    if vectors is None:
+        return ""
+    entries = "".join(
+        f"    (\n        {dict(point)!r},\n        {{\n"
+        + "".join(f"            {name!r}: {pair!r},\n" for name, pair in found.items())
+        + "        },\n    ),\n"
+        for point, found in zip(vectors.points, vectors.results, strict=True)
+    )
+    data = None if vectors.data is None else {d: dict(c) for d, c in vectors.data.items()}
+    texts = {"{vectors}": entries, "{data}": repr(data), "{options}": options}
+    text = _SELFCHECK
+    for place, written in texts.items():
+        text = text.replace(place, written)
+    return text
 
 
 def usage_lines(lowered: LoweredSystem, usage: str, parameters: Sequence[str]) -> list[str]:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from ...printing.printers import JaxPrinter
 from .arrays import array_support, estimate_text
-from .file_parts import REQUIRE_ROOM, PythonFile
+from .file_parts import REQUIRE_ROOM, PythonFile, selfcheck_text
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
+    from .vectors import Vectors
 
 HEAD = """import functools
 import math
@@ -503,7 +504,10 @@ def line_arrays(values, rules):
 
 
 def files(
-    lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
+    lowered: LoweredSystem,
+    tables: BakedTables | None = None,
+    name: str | None = None,
+    vectors: Vectors | None = None,
 ) -> dict[str, str]:
     """Return {file name: text}; see :meth:`..lowered.LoweredSystem.files`.
 
@@ -523,4 +527,5 @@ def files(
         parts += [*file.rules(), GRID if file.grid else LINE, REQUIRE_ROOM, TABLES]
     else:
         parts += [*file.baked(), GIVEN_ARRAYS]
+    parts.append(selfcheck_text(vectors))
     return {f"{name or program.name}.py": file.text("JAX, in 64 bits", HEAD, parts)}

@@ -15,6 +15,7 @@ from ..documentation import about
 from ..driver import BakedTables
 from .kernel_parts import KernelParts
 from .levels import BAD_ARGUMENT
+from .vectors import Vectors
 
 if TYPE_CHECKING:
     from ..lowered import LoweredSystem
@@ -151,10 +152,36 @@ function solve_point(parameters; data=nothing, rtol=1e-11, rules=Rules())
     info[1, 1] >= 0.0 || error("no solution found at $$parameters")
     return Dict(name => (values[1, k], errors[1, k]) for (k, name) in enumerate(OUTPUTS))
 end
-
+${selfcheck}
 end
 ''')
 
+SELFCHECK = Template('''
+"""
+    selfcheck()
+
+Solve at points of which the results are known; throw an error where a value is farther off than
+its error.
+"""
+function selfcheck()
+    points = [${points}]
+    expected = [${expected}]
+    allowed = [${allowed}]
+    data = Dict(${data})
+    for k in 1:${count}
+        row = points[((k - 1) * length(PARAMETERS) + 1):(k * length(PARAMETERS))]
+        found = solve_point(Dict(zip(PARAMETERS, row)); data=data)
+        for (i, name) in enumerate(OUTPUTS)
+            value, estimate = found[name]
+            place = (k - 1) * length(OUTPUTS) + i
+            if !(abs(value - expected[place]) <= estimate + allowed[place])
+                error("$$name is $$value, expected $$(expected[place])")
+            end
+        end
+    end
+    return ${count}
+end
+''')
 # The grid of outer and inner nodes, from the nodes of the line.
 POINTS = """\
     points = zeros(Int, 3)
@@ -167,11 +194,14 @@ POINTS = """\
 
 
 def files(
-    lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
+    lowered: LoweredSystem,
+    tables: BakedTables | None = None,
+    name: str | None = None,
+    vectors: Vectors | None = None,
 ) -> dict[str, str]:
     """Return the module; see :meth:`..lowered.LoweredSystem.files`."""
     language = JuliaLanguage(JuliaPrinter({root.name: root.name for root in lowered.program.roots}))
-    parts = KernelParts(lowered, language, tables)
+    parts = KernelParts(lowered, language, tables, vectors)
     name = lowered.system.name if name is None else name
     # A module must not have the name of something that it uses.
     module = f"{name}_" if name.rstrip("_") in language.reserved else name
@@ -201,8 +231,26 @@ def _module(lowered: LoweredSystem, parts: KernelParts, language: JuliaLanguage,
         n_all_outputs=len(parts.all_outputs),
         n_all_parameters=len(parts.all_inputs),
         bad_argument=BAD_ARGUMENT,
+        selfcheck=_selfcheck(parts),
         data_text="" if not parts.data else (
             "`data` is a dictionary from names of data sets to dictionaries of columns; the column "
             '"weight"\nmay be left out.\n'
         ),
     )  # fmt: skip
+
+
+def _selfcheck(parts: KernelParts) -> str:
+    vectors = parts.vectors
+    if vectors is None:
+        return ""
+    found = vectors.rows(parts.inputs, [o for o, _ in parts.results])
+    texts = [str(values)[1:-1] for values in found]
+    sets = []
+    for (d, names), columns in zip(parts.data, vectors.columns(parts.data), strict=True):
+        entries = ", ".join(f'"{c}" => {x}' for c, x in zip(names, columns, strict=True))
+        sets.append(f'"{d}" => Dict({entries})')
+    return SELFCHECK.substitute(
+        zip(("points", "expected", "allowed"), texts, strict=True),
+        count=len(vectors.points),
+        data=", ".join(sets),
+    )

@@ -30,6 +30,7 @@ from .levels import DOMAIN_TESTS, LevelShape, data_function, row_functions
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
+    from .vectors import Vectors
 
 # What the text around the functions calls.
 _ENTRIES = (
@@ -61,6 +62,8 @@ class KernelParts:
     language : Language
     tables : BakedTables or None
         Tables to write into the kernel; else it computes them.
+    vectors : Vectors, optional
+        Known results; without them there is no self-check.
 
     Attributes
     ----------
@@ -98,9 +101,13 @@ class KernelParts:
     """
 
     def __init__(
-        self, lowered: LoweredSystem, language: Language, tables: BakedTables | None
+        self,
+        lowered: LoweredSystem,
+        language: Language,
+        tables: BakedTables | None,
+        vectors: Vectors | None = None,
     ) -> None:
-        program = lowered.program
+        program, self.vectors = lowered.program, vectors
         self.program, self.language = program, language
         self.fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
         self.symbols = {str(p): p for p in program.parameters}

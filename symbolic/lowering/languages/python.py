@@ -14,11 +14,12 @@ from ...printing.spellings import NumbaLanguage, argument_names
 from ..program import Program
 from ..rows import LEVELS
 from ..solver import PYTHON_HEADER, scalar_functions, solver_functions
-from .file_parts import Keyword, PythonFile
+from .file_parts import Keyword, PythonFile, selfcheck_text
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
+    from .vectors import Vectors
 
 _USAGE = """\
 solve_point({{{point}}}{data}) returns {{output: (value, estimated error)}};
@@ -123,6 +124,7 @@ def files(
     tables: BakedTables | None = None,
     name: str | None = None,
     target: str = "numba",
+    vectors: Vectors | None = None,
 ) -> dict[str, str]:
     """Return {file name: text}; see :meth:`..lowered.LoweredSystem.files`."""
     if target not in ("numba", "python"):
@@ -134,6 +136,7 @@ def files(
     parts += file.driver("solve_group", _PARALLEL_KEYWORD if compiled else None)
     found = file.line_parts()
     parts += [helper_definitions(NumpyPrinter, "\n".join(found)) if file.line else "", *found]
+    parts.append(selfcheck_text(vectors))
     kind = "Compiled by numba" if compiled else "Plain Python with NumPy"
     header = _NUMBA_HEADER if compiled else PYTHON_HEADER
     text = file.text(kind, header, parts, _USAGE, helpers=False)
