@@ -353,6 +353,7 @@ class Kernel(Typeset):
         optimum = _sensitivities.optimum
         certified_solution = _certified.certified_solution
         wanted_tables = _code.wanted_tables
+        known_results = _code.known_results
         require_fitting_sites = _lower.require_fitting_sites
     else:
         branches = _Function(".branch_search", "branches")
@@ -364,6 +365,7 @@ class Kernel(Typeset):
         optimum = _Function(".sensitivities", "optimum")
         certified_solution = _Function(".certified", "certified_solution")
         wanted_tables = _Function(".code", "wanted_tables")
+        known_results = _Function(".code", "known_results")
         require_fitting_sites = _Function(".lower", "require_fitting_sites")
 
     # ------------------------------------------------------------------ text
@@ -391,7 +393,7 @@ class Kernel(Typeset):
     def source(self, target: str = "numba", *, tables: str = "computed", **values: float) -> str:
         """Return the generated code for a target as text; see :meth:`write`."""
         baked = self.wanted_tables(tables, values)
-        return self.lowered.source(target, tables=baked, vectors=self.test_vectors(baked))
+        return self.lowered.source(target, tables=baked, vectors=self.known_results(baked))
 
     def files(
         self,
@@ -403,7 +405,7 @@ class Kernel(Typeset):
     ) -> Mapping[str, str]:
         """Return {file name: text} for a target; see :meth:`write`."""
         baked, lowered = self.wanted_tables(tables, values), self.lowered
-        return lowered.files(target, tables=baked, name=name, vectors=self.test_vectors(baked))
+        return lowered.files(target, tables=baked, name=name, vectors=self.known_results(baked))
 
     def write(
         self,
@@ -416,7 +418,7 @@ class Kernel(Typeset):
         """Write files that run without giantstep and return their paths.
 
         They hold the kernel's own solutions at some points and check themselves against these:
-        ``python file.py``, ``cc -DNAME_SELFCHECK NAME.c -lm``, ``selfcheck()`` in Julia and Fortran.
+        ``python file.py``, ``cc -DNAME_SELFCHECK NAME.c -lm``; ``selfcheck()`` in Julia, Fortran.
 
         Parameters
         ----------
@@ -438,7 +440,7 @@ class Kernel(Typeset):
             If a file cannot be written, or a value is missing.
         """
         baked = self.wanted_tables(tables, values)
-        return self.lowered.write(path, target, tables=baked, vectors=self.test_vectors(baked))
+        return self.lowered.write(path, target, tables=baked, vectors=self.known_results(baked))
 
     def inspect(self, stage: str = "program") -> str:
         """Return one stage of the way from equations to code as text.

@@ -760,7 +760,7 @@ if __name__ == "__main__":
 
 
 def selfcheck_text(vectors: Vectors | None, options: str = "") -> str:
-    """Return ``selfcheck`` and what runs it where the file is the program; empty without vectors."""
+    """Return ``selfcheck`` and what runs it in a file that is run; nothing without vectors."""
     if vectors is None:
         return ""
     entries = "".join(

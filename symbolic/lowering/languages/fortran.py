@@ -302,7 +302,7 @@ def _selfcheck(parts: KernelParts, language: FortranLanguage) -> str:
     found = vectors.rows(parts.inputs, [o for o, _ in parts.results])
     sets = vectors.columns(parts.data)
     return SELFCHECK.substitute(
-        zip(("points", "expected", "allowed"), map(numbers, found), strict=True),
+        dict(zip(("points", "expected", "allowed"), map(numbers, found), strict=True)),
         count=len(vectors.points),
         data_argument="data, " if sets else "",
         data_local=f"    type(data_set) :: data({len(sets)})\n" if sets else "",

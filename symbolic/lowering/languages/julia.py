@@ -250,7 +250,7 @@ def _selfcheck(parts: KernelParts) -> str:
         entries = ", ".join(f'"{c}" => {x}' for c, x in zip(names, columns, strict=True))
         sets.append(f'"{d}" => Dict({entries})')
     return SELFCHECK.substitute(
-        zip(("points", "expected", "allowed"), texts, strict=True),
+        dict(zip(("points", "expected", "allowed"), texts, strict=True)),
         count=len(vectors.points),
         data=", ".join(sets),
     )
