@@ -294,6 +294,10 @@ class Language:
         """Return a call; `name` is one of `functions` or a function that `function` calls."""
         return f"{self.functions.get(name, name)}({', '.join(arguments)})"
 
+    def unit(self, functions: str) -> str:
+        """Return definitions of functions as a text that is complete."""
+        return functions
+
     # -- the walk over a body
 
     def lines(self, function: Function, indent: str = "    ") -> list[str]:

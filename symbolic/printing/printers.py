@@ -355,3 +355,12 @@ class JaxPrinter(NumpyPrinter):
     arrays: ClassVar[str] = "jnp"
     functions = special_functions.names("jax")
     helpers = special_functions.helpers("jax")
+
+
+class TorchPrinter(NumpyPrinter):
+    """Functions of tensors, whose gradients PyTorch finds."""
+
+    target = "torch"
+    arrays: ClassVar[str] = "torch"
+    functions = special_functions.names("torch")
+    helpers = special_functions.helpers("torch")

@@ -29,7 +29,7 @@ from ..expressions.functions import (
 )
 from .runtime_text import runtime_text
 from .scalar_helpers import C_HELPERS, FORTRAN_HELPERS, JULIA_HELPERS, PYTHON_HELPERS
-from .vector_helpers import JAX_HELPERS, NUMPY_HELPERS
+from .vector_helpers import JAX_HELPERS, NUMPY_HELPERS, TORCH_HELPERS
 
 PREFIX = "fn_"
 """Names of helpers begin with it, and no other name in a generated file does."""
@@ -65,33 +65,21 @@ def _table(prefix: str, own: Mapping[str, str]) -> dict[str, str]:
     return {**found, "sqrt": f"{prefix}sqrt", "Abs": "abs", "Max": "max", "Min": "min", **own}
 
 
+def _array_names(prefix: str) -> dict[str, str]:
+    """Return what modules of arrays call otherwise."""
+    own = {"Abs": "abs", "sign": "sign", "Max": "maximum", "Min": "minimum", **_NUMPY_SPELLING}
+    return {**{name: f"{prefix}{own[name]}" for name in own}, "erfc": "fn_erfc"}
+
+
 _NAMES: dict[str, dict[str, str]] = {
     "python": _table("math.", {}),
-    "numpy": _table(
-        "np.",
-        {
-            **{name: f"np.{spelling}" for name, spelling in _NUMPY_SPELLING.items()},
-            "erf": "scipy.special.erf",
-            "erfc": "fn_erfc",
-            "Abs": "np.abs",
-            "sign": "np.sign",
-            "Max": "np.maximum",
-            "Min": "np.minimum",
-        },
-    ),
+    "numpy": _table("np.", {**_array_names("np."), "erf": "scipy.special.erf"}),
     "mpmath": _table("ctx.", {"sign": "ctx.sign", "sech": "ctx.sech"}),
     "c": _table("", {"Abs": "fabs", "Max": "fmax", "Min": "fmin"}),
-    "jax": _table(
-        "jnp.",
-        {
-            **{name: f"jnp.{spelling}" for name, spelling in _NUMPY_SPELLING.items()},
-            "erf": "jax.scipy.special.erf",
-            "erfc": "fn_erfc",
-            "Abs": "jnp.abs",
-            "sign": "jnp.sign",
-            "Max": "jnp.maximum",
-            "Min": "jnp.minimum",
-        },
+    "jax": _table("jnp.", {**_array_names("jnp."), "erf": "jax.scipy.special.erf"}),
+    "torch": _table(
+        "torch.",
+        {**_array_names("torch."), "erfc": "torch.erfc", "Max": "fn_max", "Min": "fn_min"},
     ),
     "fortran": _table(
         "",
@@ -106,6 +94,7 @@ _HELPERS: dict[str, dict[str, str]] = {
     "mpmath": {text[4 : text.index("(")]: f"{text}\n" for text in _PRECISE},
     "c": dict(C_HELPERS),
     "jax": dict(JAX_HELPERS),
+    "torch": dict(TORCH_HELPERS),
     "julia": dict(JULIA_HELPERS),
     "fortran": dict(FORTRAN_HELPERS),
 }
@@ -181,6 +170,7 @@ def register_function(
     jax: str | tuple[str, str] | None = None,
     julia: str | tuple[str, str] | None = None,
     fortran: str | tuple[str, str] | None = None,
+    torch: str | tuple[str, str] | None = None,
 ) -> None:
     """Teach the lowering a function, for as many targets as there are texts given.
 
@@ -192,7 +182,7 @@ def register_function(
     ----------
     function : subclass of sympy.Function
         Its ``fdiff`` gives the derivatives that Newton's method needs, in known functions.
-    python, numpy, mpmath, c, jax, julia, fortran : str or (str, str), optional
+    python, numpy, mpmath, c, jax, julia, fortran, torch : str or (str, str), optional
         In numpy code vectorised, on ``np`` and ``scipy.special``; in mpmath code with the functions
         of a context ``ctx``; in JAX code on ``jnp`` and ``jax``; in C ``static double`` functions
         on ``<math.h>``; in Fortran functions of ``real(dp)``.
@@ -222,7 +212,7 @@ def register_function(
         raise ParameterError(f"another function is known by the name {name!r}; rename the class")
     texts = {
         "python": python, "numpy": numpy, "mpmath": mpmath, "c": c, "jax": jax, "julia": julia,
-        "fortran": fortran,
+        "fortran": fortran, "torch": torch,
     }  # fmt: skip
     given = {target: text for target, text in texts.items() if text is not None}
     if not given:

@@ -128,6 +128,9 @@ class CLanguage(Language):
     words: ClassVar[Mapping[str, str]] = {"and": "&&", "or": "||", "not": "!"}
     reserved = frozenset([*_KEYWORDS, *_LIBRARY])
 
+    def unit(self, functions: str) -> str:
+        return f"#include <math.h>\n#include <stddef.h>\n\n{functions}"
+
     def source(self, function: Function) -> str:
         head = f"static {_returned(function)}{function.name}({self._parameters(function)})"
         lines = [*_comment(function.documentation), *wrapped(head), "{"]
@@ -274,6 +277,23 @@ class JuliaLanguage(Language):
     functions: ClassVar[Mapping[str, str]] = {"real": "Float64", "erf": "fn_erf", "erfc": "fn_erfc"}
     words: ClassVar[Mapping[str, str]] = {"and": "&&", "or": "||", "not": "!"}
     reserved = frozenset([*_JULIA_KEYWORDS, *_BASE])
+    library = """\
+# Base throws an error where C returns NaN; Newton's method looks at NaN and goes back.
+sqrt(x) = x >= 0.0 ? Base.sqrt(x) : NaN
+log(x) = x >= 0.0 ? Base.log(x) : NaN
+log1p(x) = x >= -1.0 ? Base.log1p(x) : NaN
+asin(x) = abs(x) <= 1.0 ? Base.asin(x) : NaN
+acos(x) = abs(x) <= 1.0 ? Base.acos(x) : NaN
+acosh(x) = x >= 1.0 ? Base.acosh(x) : NaN
+atanh(x) = abs(x) <= 1.0 ? Base.atanh(x) : NaN
+sin(x) = isfinite(x) ? Base.sin(x) : NaN
+cos(x) = isfinite(x) ? Base.cos(x) : NaN
+tan(x) = isfinite(x) ? Base.tan(x) : NaN
+power(x, y) = x >= 0.0 || isinteger(y) ? x^y : NaN
+"""
+
+    def unit(self, functions: str) -> str:
+        return f"{self.library}\n{functions}"
 
     def source(self, function: Function) -> str:
         lines = [f"# {x}".rstrip() for x in function.documentation.strip().splitlines()]
@@ -390,6 +410,47 @@ class FortranLanguage(Language):
         "continue": "cycle",
     }  # fmt: skip
     reserved = frozenset(_INTRINSICS)
+    uses = """\
+    use, intrinsic :: iso_c_binding, only: c_double
+    use, intrinsic :: iso_fortran_env, only: dp => real64, int64
+    use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
+    implicit none
+"""
+    # Of the C library what Fortran has not; its floor is an integer.
+    library = (
+        """\
+    real(dp), parameter :: infinity = transfer(9218868437227405312_int64, 1.0_dp)
+    real(dp), parameter :: nan = transfer(9221120237041090560_int64, 1.0_dp)
+    interface
+"""
+        + "".join(
+            f"""\
+        pure real(c_double) function c_{name}(x) bind(c, name="{name}")
+            import :: c_double
+            real(c_double), value :: x
+        end function c_{name}
+"""
+            for name in ("floor", "log1p", "expm1", "log2")
+        )
+        + """\
+    end interface
+"""
+    )
+    tools = "\n".join(
+        f"""\
+elemental function {name}(a, b) result(returned_)
+    real(dp), intent(in) :: a, b
+    real(dp) :: returned_
+    returned_ = merge(b, a, b {sign} a)
+end function {name}
+"""
+        for name, sign in (("smaller", "<"), ("larger", ">"))
+    )
+
+    def unit(self, functions: str) -> str:
+        head = f"module formula_module\n{self.uses}{self.library}contains\n\n"
+        return f"{head}{self.tools}\n{functions}\nend module formula_module\n"
+
     _types: ClassVar[Mapping[Kind, str]] = {
         Kind.REAL: "real(dp)", Kind.WHOLE: "integer", Kind.FLAG: "logical",
     }  # fmt: skip

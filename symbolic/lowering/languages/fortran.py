@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 MODULE = Template("""\
 ${about}
 module ${name}
-    use, intrinsic :: iso_c_binding, only: c_double
-    use, intrinsic :: iso_fortran_env, only: dp => real64, int64
-    use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
-    implicit none
-    private
+${uses}    private
     public :: solve, solve_many${also}
 
     integer, parameter, public :: n_parameters = ${n_parameters}, n_outputs = ${n_outputs}
@@ -64,25 +60,10 @@ module ${name}
         type(data_set) :: data(${n_data})
     end type workspace
 
-    real(dp), parameter :: infinity = transfer(9218868437227405312_int64, 1.0_dp)
-    real(dp), parameter :: nan = transfer(9221120237041090560_int64, 1.0_dp)
-${constants}
-    interface
-${library}    end interface
+${library}${constants}
 contains
 
-elemental function smaller(a, b) result(returned_)
-    real(dp), intent(in) :: a, b
-    real(dp) :: returned_
-    returned_ = merge(b, a, b < a)
-end function smaller
-
-elemental function larger(a, b) result(returned_)
-    real(dp), intent(in) :: a, b
-    real(dp) :: returned_
-    returned_ = merge(b, a, b > a)
-end function larger
-
+${tools}
 ${functions}
 ! Make the rules of a level, if they are not there; return 0 or what went wrong.
 function make_level(rules, level, p) result(status)
@@ -220,7 +201,6 @@ ${data}    do k = 1, ${count}
     end do
 end function selfcheck
 """)
-_LIBRARY = ("floor", "log1p", "expm1", "log2")
 
 
 def files(
@@ -270,12 +250,9 @@ def _module(
         inputs=_texts(parts.inputs),
         outputs=_texts([o for o, _ in parts.results]),
         constants="".join(_array(*item, language) for item in parts.arrays.items()),
-        library="".join(
-            f'        pure real(c_double) function c_{f}(x) bind(c, name="{f}")\n'
-            "            import :: c_double\n            real(c_double), value :: x\n"
-            f"        end function c_{f}\n"
-            for f in _LIBRARY
-        ),
+        uses=language.uses,
+        library=language.library,
+        tools=language.tools,
         functions="\n".join([*parts.helpers, *(language.source(f) for f in parts.functions)]),
         driver=language.source(parts.driver),
         points_locals=", grid(:)\n    integer :: points(3)" if grid else "",

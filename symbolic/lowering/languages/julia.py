@@ -31,19 +31,7 @@ export solve_point, solve_many, Rules, PARAMETERS, OUTPUTS
 const PARAMETERS = (${inputs})
 const OUTPUTS = (${outputs})
 
-# Base throws an error where C returns NaN; Newton's method looks at NaN and goes back.
-sqrt(x) = x >= 0.0 ? Base.sqrt(x) : NaN
-log(x) = x >= 0.0 ? Base.log(x) : NaN
-log1p(x) = x >= -1.0 ? Base.log1p(x) : NaN
-asin(x) = abs(x) <= 1.0 ? Base.asin(x) : NaN
-acos(x) = abs(x) <= 1.0 ? Base.acos(x) : NaN
-acosh(x) = x >= 1.0 ? Base.acosh(x) : NaN
-atanh(x) = abs(x) <= 1.0 ? Base.atanh(x) : NaN
-sin(x) = isfinite(x) ? Base.sin(x) : NaN
-cos(x) = isfinite(x) ? Base.cos(x) : NaN
-tan(x) = isfinite(x) ? Base.tan(x) : NaN
-power(x, y) = x >= 0.0 || isinteger(y) ? x^y : NaN
-
+${library}
 ${helpers}${constants}${functions}
 """
     Rules()
@@ -222,6 +210,7 @@ def _module(lowered: LoweredSystem, parts: KernelParts, language: JuliaLanguage,
         inputs="".join(f'"{p}", ' for p in parts.inputs),
         outputs="".join(f'"{o}", ' for o, _ in parts.results),
         data="".join(listed),
+        library=language.library,
         helpers="".join(f"{h.strip()}\n\n" for h in parts.helpers),
         constants="".join(f"const {x} = {list(values)}\n\n" for x, values in parts.arrays.items()),
         functions="\n".join(language.source(f) for f in parts.functions),

@@ -169,10 +169,10 @@ def solution(parameters, rules):
         In the order of `OUTPUTS`; NaN and infinity where there is no solution.
     solved : bool
     """
-    values, errors = np.full((1, {outputs}), np.nan), np.full((1, {outputs}), np.inf)
+    values, errors = np.full((1, N_OUTPUTS), np.nan), np.full((1, N_OUTPUTS), np.inf)
     info = np.full((1, 3), np.nan)
     row = {row}
-    solve_batch(row, *rules, values, errors, info)
+    solve_rows(0, 1, row, *rules, values, errors, info{starts})
     solved = info[0, 0] >= 0.0
     if not solved:
         values[:], errors[:] = np.nan, np.inf
@@ -254,8 +254,10 @@ def _compiled_entry(program: Program, fixed: dict[str, float]) -> str:
     row = f"np.array([[{', '.join(entries)}]])" if entries else "np.zeros((1, 0))"
     hidden = {str(size) for size in program.magnitudes.values()}
     kept = [k for k, x in enumerate(program.outputs) if str(x) not in hidden]
+    unknowns = len(program.newton_unknowns)
     texts = {
-        "{row}": row, "{kept}": repr(kept), "{outputs}": str(len(program.outputs)),
+        "{starts}": f", np.full((1, {unknowns}), np.nan)" if unknowns else "",
+        "{row}": row, "{kept}": repr(kept),
     }  # fmt: skip
     text = _COMPILED_ENTRY
     for place, written in texts.items():

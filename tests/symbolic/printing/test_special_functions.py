@@ -393,7 +393,7 @@ def test_refusals_of_the_registry(registry, function, texts, message):
 
 def test_unknown_targets_are_refused():
     with pytest.raises(EmissionError, match="target must be one of numba"):
-        known_functions("fortran")
+        known_functions("pascal")
 
 
 def test_functions_of_a_program():
