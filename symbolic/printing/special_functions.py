@@ -10,7 +10,8 @@ in the last place on their whole domain and neither overflow nor cancel where th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
@@ -107,22 +108,6 @@ TARGETS = tuple(_NAMES)
 """Targets that differ in their functions; "numba" has those of "python"."""
 
 
-class _View(Mapping[str, str]):
-    """A read-only view of a table that functions registered later appear in."""
-
-    def __init__(self, table: Mapping[str, str]) -> None:
-        self._table = table
-
-    def __getitem__(self, name: str) -> str:
-        return self._table[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._table)
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-
 def _functions_of(target: str) -> str:
     found = "python" if target == "numba" else target
     if found not in _NAMES:
@@ -132,12 +117,12 @@ def _functions_of(target: str) -> str:
 
 def names(target: str) -> Mapping[str, str]:
     """Return {name of the SymPy class: what the text of the target calls}, a live view."""
-    return _View(_NAMES[_functions_of(target)])
+    return MappingProxyType(_NAMES[_functions_of(target)])
 
 
 def helpers(target: str) -> Mapping[str, str]:
     """Return {name of the helper: its definition in the target's language}, a live view."""
-    return _View(_HELPERS[_functions_of(target)])
+    return MappingProxyType(_HELPERS[_functions_of(target)])
 
 
 def is_known(function: type) -> bool:
@@ -160,18 +145,7 @@ def known_functions(target: str | None = None) -> tuple[str, ...]:
     return tuple(sorted(name for name in _CLASSES if name in found))
 
 
-def register_function(
-    function: type[sp.Function],
-    *,
-    python: str | tuple[str, str] | None = None,
-    numpy: str | tuple[str, str] | None = None,
-    mpmath: str | tuple[str, str] | None = None,
-    c: str | tuple[str, str] | None = None,
-    jax: str | tuple[str, str] | None = None,
-    julia: str | tuple[str, str] | None = None,
-    fortran: str | tuple[str, str] | None = None,
-    torch: str | tuple[str, str] | None = None,
-) -> None:
+def register_function(function: type[sp.Function], **texts: str | tuple[str, str] | None) -> None:
     """Teach the lowering a function, for as many targets as there are texts given.
 
     Each text is the name that the target calls, such as ``"math.gamma"``, or a pair of a name that
@@ -182,7 +156,8 @@ def register_function(
     ----------
     function : subclass of sympy.Function
         Its ``fdiff`` gives the derivatives that Newton's method needs, in known functions.
-    python, numpy, mpmath, c, jax, julia, fortran, torch : str or (str, str), optional
+    **texts : str or (str, str)
+        By target: python, numpy, mpmath, c, jax, julia, fortran, torch.
         In numpy code vectorised, on ``np`` and ``scipy.special``; in mpmath code with the functions
         of a context ``ctx``; in JAX code on ``jnp`` and ``jax``; in C ``static double`` functions
         on ``<math.h>``; in Fortran functions of ``real(dp)``.
@@ -210,15 +185,13 @@ def register_function(
     name = function.__name__
     if not _is_same(_CLASSES.get(name, function), function):
         raise ParameterError(f"another function is known by the name {name!r}; rename the class")
-    texts = {
-        "python": python, "numpy": numpy, "mpmath": mpmath, "c": c, "jax": jax, "julia": julia,
-        "fortran": fortran, "torch": torch,
-    }  # fmt: skip
+    unknown = ", ".join(sorted(set(texts) - set(TARGETS)))
     given = {target: text for target, text in texts.items() if text is not None}
-    if not given:
+    if unknown or not given:
+        what = f"knows no target {unknown}" if unknown else "has no text for any target"
         raise ParameterError(
-            f"register_function({name}) has no text for any target; give one of "
-            f"{', '.join(f'{target}=' for target in texts)}"
+            f"register_function({name}) {what}; give one of "
+            f"{', '.join(f'{target}=' for target in TARGETS)}"
         )
     checked = {t: _checked(name, t, *_parts(name, t, text)) for t, text in given.items()}
     for target, (called, definition) in checked.items():

@@ -556,7 +556,6 @@ class _Writer:
         vectors = self.parts.vectors
         if vectors is None:
             return ""
-        found = vectors.rows(self.parts.inputs, [o for o, _ in self.parts.results])
         lines = []
         for (d, names), columns in zip(self.data, vectors.columns(self.parts.data), strict=True):
             for name, values in zip(names, columns, strict=True):
@@ -565,8 +564,7 @@ class _Writer:
             lines.append(f"const {self.name}_{d} {d} = {{{members}}};")
         text = self.fill(
             SELFCHECK,
-            **dict(zip(("points", "expected", "allowed"), map(_numbers, found), strict=True)),
-            count=len(vectors.points),
+            **self.parts.known(_numbers),
             data="".join(f"    {line}\n" for line in lines),
             data_arguments="".join(f"&{d}, " for d, _ in self.data),
         )

@@ -464,16 +464,7 @@ def docstring(lines: Sequence[str]) -> str:
 def public_constants(
     lowered: LoweredSystem, fixed: Mapping[str, float], *, line: bool
 ) -> list[str]:
-    """Return the lines of constants that users of a file may read.
-
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    fixed : mapping from str to float
-        Parameters that have a value in the file.
-    line : bool
-        The file makes arrays on the nodes of the line itself.
-    """
+    """Return the lines of constants that users of a file may read."""
     program = lowered.program
     scales = {str(size) for size in program.magnitudes.values()}
     table_parameters = tuple(lowered.identifiers[p] for p in lowered.table_parameters)
@@ -503,24 +494,8 @@ def public_constants(
 class PythonFile:
     """A file for Python on its way.
 
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    tables : BakedTables or None
-        Tables to write into the file; else it computes them.
-    printer : NumpyPrinter
-        For arrays.
-    taken : iterable of str
-        Names that the program must not hide, besides those of all files.
-
-    Attributes
-    ----------
-    fixed : mapping from str to float
-        Parameters that have a value in the file.
-    source : VectorSource
-    line, grid : bool
-        Whether the file makes arrays on the nodes of the line itself; whether these are part of a
-        grid of several variables.
+    It holds `tables` or, on a `line` that may be part of a `grid`, computes them. `taken` are names
+    that the program must not hide, besides those of all files.
     """
 
     def __init__(
@@ -610,16 +585,9 @@ class PythonFile:
     def driver(self, solver: str = "solve_rows", keyword: Keyword | None = None) -> list[str]:
         """Return ``width_at``, and ``solve_point``, ``solve_many`` and what they call, in NumPy.
 
-        The file adds the function that solves rows; with nodes on the line also
-        ``line_tables(values, level)`` and ``tables_at(values, x, level)``, and on a grid
-        ``finest_level(values)``.
-
-        Parameters
-        ----------
-        solver : str
-            Name of the function of rows and rules that returns values, errors and info.
-        keyword : Keyword, optional
-            An option of ``solve_many`` that goes on to the solver as its last argument.
+        The file adds the function `solver` of rows and rules, whose last argument is `keyword`;
+        with nodes on the line ``line_tables(values, level)`` and ``tables_at(values, x, level)``,
+        and on a grid ``finest_level(values)``.
         """
         finest = "finest_level(self.values)" if self.grid else "LAST_LEVEL if REFINABLE else 0"
         texts = {
@@ -703,19 +671,7 @@ class PythonFile:
         *,
         helpers: bool = True,
     ) -> str:
-        """Return the file.
-
-        Parameters
-        ----------
-        kind : str
-            What it is, in a few words.
-        imports : str
-        parts : sequence of str
-        usage : str
-            How it is called, in which ``{point}`` and ``{data}`` stand for arguments.
-        helpers : bool
-            Put helpers for arrays before all parts.
-        """
+        """Return the file; in `usage` ``{point}`` and ``{data}`` stand for arguments."""
         body = joined(parts)
         if helpers:
             body = joined([helper_definitions(self.printer, body), body])

@@ -274,13 +274,9 @@ def _selfcheck(parts: KernelParts, language: FortranLanguage) -> str:
     def numbers(values: Sequence[float]) -> str:
         return ", ".join(map(language.number, values))
 
-    vectors = parts.vectors
-    assert vectors is not None
-    found = vectors.rows(parts.inputs, [o for o, _ in parts.results])
-    sets = vectors.columns(parts.data)
+    sets = parts.vectors.columns(parts.data) if parts.vectors else []
     return SELFCHECK.substitute(
-        dict(zip(("points", "expected", "allowed"), map(numbers, found), strict=True)),
-        count=len(vectors.points),
+        parts.known(numbers),
         data_argument="data, " if sets else "",
         data_local=f"    type(data_set) :: data({len(sets)})\n" if sets else "",
         data="".join(

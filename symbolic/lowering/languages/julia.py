@@ -232,14 +232,11 @@ def _selfcheck(parts: KernelParts) -> str:
     vectors = parts.vectors
     if vectors is None:
         return ""
-    found = vectors.rows(parts.inputs, [o for o, _ in parts.results])
-    texts = [str(values)[1:-1] for values in found]
     sets = []
     for (d, names), columns in zip(parts.data, vectors.columns(parts.data), strict=True):
         entries = ", ".join(f'"{c}" => {x}' for c, x in zip(names, columns, strict=True))
         sets.append(f'"{d}" => Dict({entries})')
     return SELFCHECK.substitute(
-        dict(zip(("points", "expected", "allowed"), texts, strict=True)),
-        count=len(vectors.points),
+        parts.known(lambda values: str(values)[1:-1]),
         data=", ".join(sets),
     )

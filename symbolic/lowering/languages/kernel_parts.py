@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ from ...printing.special_functions import helper_texts, helpers
 from ..documentation import domain_of
 from ..driver import DECISIONS, FIRST_STEP, LAST_LEVEL, first_line, geometry, solve_row
 from ..measures import width_function
-from ..program import Data
 from ..rows import LEVELS
 from ..scalar_grids import ProductPlan, product_functions, product_plan
 from ..scalar_tables import PANEL_RULE, TablePlan, gauss_rule, table_functions, table_plan
@@ -56,48 +55,11 @@ _OWN_NAMES = (
 class KernelParts:
     """Parts of a kernel in a language.
 
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    language : Language
-    tables : BakedTables or None
-        Tables to write into the kernel; else it computes them.
-    vectors : Vectors, optional
-        Known results; without them there is no self-check.
-
-    Attributes
-    ----------
-    symbols : mapping from str to Symbol
-        Parameters of the program by name.
-    functions : tuple of Function
-        In order.
-    driver : Function
-        Refines one row; it comes after what the kernel itself does in the words of its language.
-    helpers : list of str
-        Definitions of special functions in the target.
-    plan : TablePlan or None
-        Where the kernel computes tables itself.
-    product : ProductPlan or None
-        Where it makes a grid of outer and inner nodes besides.
-    baked : BakedTables or None
-        Where they are written into it.
-    fixed : mapping from str to float
-        Parameters that have a value in the file.
-    table_inputs : tuple of str
-        Parameters of the table functions, in their order.
-    results : list of (str, int)
-        Public outputs with their places among all outputs.
-    used : set of str
-        Parameters that are read; others may be outside their domain, as a limit may.
-    levels : int
-        How many levels of refinement there are.
-    arrays : mapping from str to sequence of float
-        Constants of the file by name: the Gauss-Legendre rule, tables that are written down.
-
-    Raises
-    ------
-    EmissionError
-        If the language lacks a function, or the tables do not belong to the system.
+    Functions are in their order; `driver` refines one row and comes after what the language itself
+    does with `levels` levels of rules. `arrays` are constants of the file; `fixed` parameters have
+    the values of `tables`, which stand in it. An EmissionError says that the language lacks a
+    function, or that the tables do not belong to the system. Without `vectors` no file checks
+    itself.
     """
 
     def __init__(
@@ -220,22 +182,22 @@ class KernelParts:
         """Places of the parameters of the table functions among all."""
         return [self.all_inputs.index(x) for x in self.table_inputs]
 
+    def known(self, listed: Callable[[Sequence[float]], str]) -> dict[str, str]:
+        """Return what a self-check compares, as text."""
+        assert self.vectors is not None
+        return self.vectors.texts(self.inputs, [o for o, _ in self.results], listed)
+
     @property
     def all_outputs(self) -> tuple[str, ...]:
         """Everything that the solver returns."""
         return tuple(map(str, self.program.outputs))
 
     @property
-    def data_sets(self) -> tuple[Data, ...]:
-        """Data sets of the user."""
-        return self.program.data
-
-    @property
     def data(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Data sets with their columns, under the names that users give."""
         return tuple(
             (d.name, tuple(str(c).removeprefix(f"{d.name}_") for c in d.columns))
-            for d in self.data_sets
+            for d in self.program.data
         )
 
     @property

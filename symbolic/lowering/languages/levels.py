@@ -45,21 +45,9 @@ _WRITTEN = tuple(Parameter(name, Kind.OUTPUT) for name in ("values", "errors", "
 class LevelShape:
     """What the levels of a kernel are made of.
 
-    Attributes
-    ----------
-    program : Program
-    arguments : sequence of str
-        Parameters of the table functions, elements of ``p``.
-    tables : int or None
-        Functions of the node that are tabulated; None if the kernel makes no nodes of the line.
-    split : bool
-        The line is cut at kinks of the tables: each rule has its own nodes.
-    grid : bool
-        The nodes of the line are part of a grid.
-    baked : sequence of int
-        Lengths of the three rules that the file holds.
-    reach, step : str
-        Where the first rule of the line ends, and its step or length of panels.
+    The kernel makes nodes of the line if it has a number of `tables`, else `baked` are the lengths
+    of the rules that the file holds. `reach` and `step` are the first of the line in the neutral
+    text, `arguments` those of the functions of tables, elements of ``p``.
     """
 
     program: Program
@@ -312,18 +300,8 @@ def row_functions(
 ) -> tuple[Function, ...]:
     """Return the functions around the solution of a row.
 
-    Parameters
-    ----------
-    inputs, parameters : sequence of str
-        What a caller gives, and what the program has.
-    fixed : mapping from str to float
-        Values of the others.
-    tests : iterable of (int, str)
-        Places of inputs, and conditions on ``row``.
-    table_places : sequence of int
-        Parameters on which the nodes and tables of a level depend.
-    results : sequence of int
-        Places of public outputs among all.
+    `tests` are places of inputs and conditions on ``row``, `results` places of public outputs among
+    all, `table_places` those of parameters on which nodes and tables depend.
     """
     row, p = Parameter("row", Kind.ARRAY), Parameter("p", Kind.ARRAY)
     admissible = [f"isfinite(row[{k}])" for k in range(len(inputs))]
