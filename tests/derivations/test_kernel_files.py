@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import giantstep as gs
 from giantstep.derivations.mean_field.gaussian_covariates import gaussian_covariates
@@ -364,3 +365,24 @@ def test_suffixes_that_contradict_the_target_are_refused(file, target, tmp_path)
     with pytest.raises(ParameterError, match=f"another language than {target}"):
         kernel_of("panels").write(tmp_path / file, target)
     assert not list(tmp_path.iterdir())
+
+
+def test_names_of_users_mean_nothing_else_in_fortran(tmp_path):
+    names = ("real", "end", "solve", "p", "Rules", "rules", "If", "if", "columns", "dp", "nan", "Q")
+    names = (*names, "size", "count_", "q_cap0", "_x", "selfcheck", "tabulate", "Larger")
+    symbols = {name: sp.Symbol(f"s{k}", positive=True) for k, name in enumerate(names)}
+    unknown = sp.Symbol("y", positive=True)
+    z = sp.Symbol("z", real=True)
+    mean = gs.GaussianExpectation(sp.tanh(sum(symbols.values()) * z) ** 2, z)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {unknown: mean / (1 + unknown) + 1},
+        name="kernel",
+        parameters=tuple(symbols.values()),
+        identifiers={**{s: name for name, s in symbols.items()}, unknown: "function"},
+    )
+    text = gs.lower(system).source("fortran")
+    program = (
+        "program main\nuse kernel_kernel\nprint *, selfcheck()\n"
+        "print *, parameter_names(5), parameter_names(6)\nend program\n"
+    )
+    assert run_fortran(tmp_path, text, program).split() == ["0", "Rules", "rules"]
