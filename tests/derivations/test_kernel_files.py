@@ -113,8 +113,10 @@ def test_files_in_fortran_check_themselves(model, tmp_path):
     assert run_fortran(tmp_path, text, program).split() == ["0"]
 
 
-def test_tables_in_a_file_are_checked_too(tmp_path):
-    kernel = kernel_of("tables")
+@pytest.mark.parametrize("model", ["tables", pytest.param("kink", marks=pytest.mark.slow)])
+def test_tables_in_a_file_are_checked_too(model, tmp_path):
+    # Those of a kink hold thousands of numbers, more than a statement of Fortran.
+    kernel = kernel_of(model)
     point = dict.fromkeys(("spike_strength", "bulk_variance"), 1.0)
     point |= {"alignment": 0.5, "noise_variance": 0.25}
     text = kernel.source("fortran", tables="baked", **point)

@@ -307,5 +307,13 @@ def _texts(names: Sequence[str]) -> str:
 
 
 def _array(name: str, values: Sequence[float], language: FortranLanguage) -> str:
-    numbers = ", ".join(language.number(float(x)) for x in values)
-    return f"    real(dp), parameter :: {name}({len(values)}) = [{numbers}]\n"
+    """Return an array of constants, of parts where a statement would have too many lines."""
+    parts, lines = [values[k : k + 500] for k in range(0, len(values), 500)], []
+    for k, part in enumerate(parts):
+        numbers = ", ".join(language.number(float(x)) for x in part)
+        own = name if len(parts) == 1 else f"{name}_{k}"
+        lines.append(f"    real(dp), parameter :: {own}({len(part)}) = [{numbers}]\n")
+    if len(parts) > 1:
+        names = ", ".join(f"{name}_{k}" for k in range(len(parts)))
+        lines.append(f"    real(dp), parameter :: {name}({len(values)}) = [{names}]\n")
+    return "".join(lines)
