@@ -232,8 +232,13 @@ def compare_calls(model: SpikedRandomFeatures, n: int, rounds: int) -> bool:
     few = max(1, n // 200)
     sides: list[tuple[int, Callable[[], object]]] = [
         (n, lambda: in_c.solve(rows, *results[0])),
-        (n, lambda: in_c.call(rows, *results[1], workspace=True)),
-        (few, lambda: in_c.call(rows[:few], *results[2, :, :few], workspace=False)),
+        (n, lambda: in_c.call(rows, results[1, 0], results[1, 1], workspace=True)),
+        (
+            few,
+            lambda: in_c.call(
+                rows[:few], results[2, 0, :few], results[2, 1, :few], workspace=False
+            ),
+        ),
     ]
     seconds = [[cpu_seconds(solve) / m for _ in range(rounds)] for m, solve in sides]
     row, with_workspace, alone = (1e6 * min(s) for s in seconds)

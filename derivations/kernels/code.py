@@ -207,7 +207,8 @@ def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors 
         factors = (_FACTORS[(k + j * (1 + k // 5)) % 5] for j in range(len(names)))
         point = {name: typical[name] * f for name, f in zip(names, factors, strict=True)} | held
         try:
-            found = kernel.solve(**point, data=data or None)
+            parameters: Mapping[str, Any] = point
+            found = kernel.solve(**parameters, data=data or None)
         except (GiantstepError, ArithmeticError):
             continue
         values = {name: float(getattr(found, name)) for name in outputs}

@@ -153,12 +153,13 @@ def _text(values: Values, arguments: tuple[Argument, ...], language: Language) -
     """Return a function in a language that does not run here."""
     several = isinstance(values, tuple)
     formula = Formula(arguments, values)
-    if any(not isinstance(a, sp.Symbol) for a in arguments):
+    symbols = [a for a in arguments if isinstance(a, sp.Symbol)]
+    if len(symbols) < len(arguments):
         raise EmissionError(f"target {language.name!r} takes numbers: give symbols as arguments")
     _check_symbols(formula)
     # A name may mean something in the language, or to the text of the function.
-    names = {a: sp.Symbol(language.identifier(str(a)), **a.assumptions0) for a in arguments}
-    given = [v.xreplace(names) for v in (values if several else (values,))]
+    names = {a: sp.Symbol(language.identifier(str(a)), **a.assumptions0) for a in symbols}
+    given = [v.xreplace(names) for v in (values if isinstance(values, tuple) else (values,))]
     shared, results = _shared(given, language.printer)
     expressions = {f"expression_{k}_": v for k, (_, v) in enumerate(shared)}
     lines = [f"{s} = expression_{k}_" for k, (s, _) in enumerate(shared)]

@@ -170,6 +170,13 @@ class SourcePrinter(CodePrinter):
             text += f"({self._print(value)}) if {self._print(condition)} else "
         return f"({text}({self._print(self._last_branch(expr))}))"
 
+    def _nested(self, expr: sp.Piecewise, form: str, last: str = "{}") -> str:
+        """Return cases by a form of condition, value and what holds else."""
+        text = last.format(self._print(self._last_branch(expr)))
+        for value, condition in reversed(expr.args[:-1]):
+            text = form.format(self._print(condition), self._print(value), text)
+        return text
+
     def _last_branch(self, expr: sp.Piecewise) -> sp.Expr:
         last, condition = expr.args[-1]
         if condition != sp.true:
@@ -199,10 +206,7 @@ class NumpyPrinter(SourcePrinter):
     helpers = special_functions.helpers("numpy")
 
     def _print_Piecewise(self, expr: sp.Piecewise) -> str:
-        text = self._print(self._last_branch(expr))
-        for value, condition in reversed(expr.args[:-1]):
-            text = f"{self.arrays}.where({self._print(condition)}, {self._print(value)}, {text})"
-        return text
+        return self._nested(expr, f"{self.arrays}.where({{}}, {{}}, {{}})")
 
 
 class CompiledPrinter(SourcePrinter):
@@ -219,10 +223,7 @@ class CompiledPrinter(SourcePrinter):
         raise NotImplementedError
 
     def _print_Piecewise(self, expr: sp.Piecewise) -> str:
-        text = f"({self._print(self._last_branch(expr))})"
-        for value, condition in reversed(expr.args[:-1]):
-            text = f"({self._print(condition)} ? ({self._print(value)}) : {text})"
-        return text
+        return self._nested(expr, "({} ? ({}) : {})", "({})")
 
 
 class MpmathPrinter(SourcePrinter):
@@ -342,10 +343,7 @@ class FortranPrinter(CompiledPrinter):
         return f"({self._print(base)})**({power})"
 
     def _print_Piecewise(self, expr: sp.Piecewise) -> str:
-        text = self._print(self._last_branch(expr))
-        for value, condition in reversed(expr.args[:-1]):
-            text = f"merge({self._print(value)}, {text}, {self._print(condition)})"
-        return text
+        return self._nested(expr, "merge({1}, {2}, {0})")
 
 
 class JaxPrinter(NumpyPrinter):

@@ -85,7 +85,7 @@ def c_identifier(name: str) -> str:
 class _Part(str):
     """A pointer into an array that knows how many elements are meant."""
 
-    count = ""
+    elements = ""
 
 
 class CLanguage(Language):
@@ -170,11 +170,11 @@ class CLanguage(Language):
 
     def part(self, array: str, first: str, count: str) -> str:
         found = _Part(f"{array} + {first}")
-        found.count = count
+        found.elements = count
         return found
 
     def length(self, array: str) -> str:
-        return array.count if isinstance(array, _Part) else f"{array}_length"
+        return array.elements if isinstance(array, _Part) else f"{array}_length"
 
     def call(self, name: str, arguments: Sequence[str], function: Function) -> str:
         if name in self.functions:

@@ -226,7 +226,6 @@ def _module(
     call = ["level", "p", "now%counts", "now%columns"]
     for k, columns in enumerate(arrays, start=1):
         call += [f"rules%data({k}){x}" for x in ("%weight", *columns)]
-    call = f"call solve_columns({', '.join([*call, 'values', 'errors', 'state'])})"
     grid, data = parts.product is not None, bool(parts.data)
     checks = (
         DATA_CHECK.substitute(
@@ -257,7 +256,7 @@ def _module(
         driver=language.source(parts.driver),
         points_locals=", grid(:)\n    integer :: points(3)" if grid else "",
         points=POINTS if grid else "",
-        solve_columns=call,
+        solve_columns=f"call solve_columns({', '.join([*call, 'values', 'errors', 'state'])})",
         data_argument="data, " if data else "",
         data_declaration=f"    type(data_set), intent(in) :: data({len(parts.data)})\n" * data,
         data_checks="".join(checks),

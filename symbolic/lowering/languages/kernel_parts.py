@@ -120,7 +120,7 @@ class KernelParts:
         self.results = [(str(x), k) for k, x in enumerate(program.outputs) if x not in sizes]
         self.used = {*map(str, program.reads), *self.table_inputs}
         known |= {f.name: f for f in self._level_functions(known, grid)}
-        rows = row_functions(
+        around = row_functions(
             inputs=self.inputs,
             fixed=self.fixed,
             parameters=self.all_inputs,
@@ -128,7 +128,7 @@ class KernelParts:
             table_places=self.table_places,
             results=[k for _, k in self.results],
         )
-        known |= {f.name: f for f in (*rows, *checks)}
+        known |= {f.name: f for f in (*around, *checks)}
         self.driver = solve_row(
             len(program.outputs),
             refines=refines,
@@ -144,9 +144,9 @@ class KernelParts:
         if "gauss_node" in texts:
             self.arrays |= dict(zip(("gauss_node", "gauss_weight"), gauss_rule(), strict=True))
         if self.baked is not None:
-            names = ("weight", *map(str, program.tables))
+            rows = ("weight", *map(str, program.tables))
             for level, columns in zip(LEVELS, self.baked.levels, strict=True):
-                numbers = [float(x) for name in names for x in columns[name]]
+                numbers = [float(x) for name in rows for x in columns[name]]
                 self.arrays[f"{level}_rule"] = numbers
 
     def _level_functions(self, known: Mapping[str, Function], grid: bool) -> tuple[Function, ...]:
