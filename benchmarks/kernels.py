@@ -1,9 +1,9 @@
 """Generated kernels against a numba kernel of the same algorithm written by hand.
 
 Two targets, for the tanh student and the sin teacher at step size 3 and alpha0 = 20. The generated
-numba kernel and the export to C take at most 1.15 times as long, on the same tables and points. In
-C, where the file computes tables, a call in a workspace takes at most 1.15 times as long as a row of
-an array; a call without one is printed beside them.
+numba kernel and the export to C take at most 1.15 times as long, on the same tables and points.
+Where the file in C computes tables, a call in a workspace takes at most 1.15 times as long as a row
+of an array; a call without one is printed beside them.
 
 All sides run in one process on one thread, in turns; the CPU time of the thread counts, which other
 load on the machine hardly changes. C is compiled with -O3 -march=native, because numba compiles for

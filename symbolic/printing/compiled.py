@@ -17,6 +17,7 @@ import sympy as sp
 
 from ...errors import EmissionError, ParameterError
 from ...runtime.generated import GeneratedFunction, defined
+from ..expressions.arguments import compile_arrays_with
 from .language import Function, Kind, Language, Parameter
 from .printers import (
     CPrinter,
@@ -147,6 +148,9 @@ def compiled(
     # Compiled functions call only what numba knows itself.
     found: Callable[..., Any] = defined(source, ctx=target).function
     return found
+
+
+compile_arrays_with(compiled)
 
 
 def _text(values: Values, arguments: tuple[Argument, ...], language: Language) -> str:

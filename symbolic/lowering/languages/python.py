@@ -110,22 +110,13 @@ def solve_group(rows, rules{parallel}):
     return values, errors, info
 '''
 
-_NUMBA_BODY = """\
+_PARALLEL_BODY = """\
     work = len(rows) * max([1, *(np.size(array) for array in rules[0].values())])
     if parallel and work >= _PARALLEL_WORK and len(rows) > _CHUNK and numba.get_num_threads() > 1:
         starts = ({starts})
         solve_rows_parallel(parameters, *arrays, values, errors, info, *starts)
     else:
         solve_batch(parameters, *arrays, values, errors, info)"""
-
-_PYTHON_BODY = """\
-    for k in range(len(rows)):
-        row = slice(k, k + 1)
-        # Plain Python raises where IEEE arithmetic goes on with infinities or NaN.
-        try:
-            solve_batch(parameters[row], *arrays, values[row], errors[row], info[row])
-        except (ArithmeticError, ValueError, TypeError):
-            info[k] = -1.0, math.inf, math.inf"""
 
 _COMPILED_ENTRY = '''
 def quadrature(parameters, data=None, rtol=1e-11):
@@ -240,7 +231,9 @@ def _hook(program: Program, fixed: dict[str, float], target: str) -> str:
         if fixed
         else "np.ascontiguousarray(rows)",
         arrays="".join(["(\n", *(f"        {x},\n" for x in arrays), "    )"]) if arrays else "()",
-        body=_NUMBA_BODY.format(starts=starts) if target == "numba" else _PYTHON_BODY,
+        body=_PARALLEL_BODY.format(starts=starts)
+        if target == "numba"
+        else "    solve_batch(parameters, *arrays, values, errors, info)",
     )
 
 
