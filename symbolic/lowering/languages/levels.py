@@ -38,6 +38,18 @@ _LINE = Parameter("line", Kind.OUTPUT)
 _COUNTS = Parameter("counts", Kind.COUNTS)
 _POINTS = Parameter("points", Kind.COUNTS)
 _COLUMNS = Parameter("columns", Kind.OUTPUT)
+_MADE = Parameter("made", Kind.OUTPUT)
+_SAYS = {
+    "level_counts": """Count the nodes of a level.
+
+Returns the numbers in all columns, or -1 if no rule resolves what is integrated.""",
+    "level_columns": """Make nodes, weights and tables.
+
+Returns the error of tables, relative to their largest value, or -1 if they do not converge.""",
+    "point_counts": "Count the points of the grid that the nodes are part of.",
+    "point_columns": "Make the points of the grid, before the columns of panels.",
+    "solve_columns": "Solve a row on the rules of a level.",
+}
 _WRITTEN = tuple(Parameter(name, Kind.OUTPUT) for name in ("values", "errors", "state"))
 
 
@@ -69,50 +81,24 @@ class LevelShape:
 
     def functions(self, known: Mapping[str, Function]) -> tuple[Function, ...]:
         """Return the functions, of which `known` holds those that they call."""
-        made = Parameter("made", Kind.OUTPUT)
-        points = (*_PLACE, _LINE, _COUNTS, _COLUMNS, _POINTS)
+        line = (*_PLACE, _LINE, _COUNTS)
+        points = (*line, _COLUMNS, _POINTS)
         # Names of users may be anything; here they would meet those of the level.
         data = [replace(p, name=f"data_{k}") for k, p in enumerate(data_parameters(self.program))]
-        found = [
-            Function(
-                "level_counts",
-                (*_PLACE, _LINE, _COUNTS),
-                _text(self._counts()),
-                returns=Kind.WHOLE,
-                documentation="Count the nodes of a level; return the numbers in all columns, or "
-                "-1 if no rule\nresolves what is integrated.",
-            ),
-            Function(
-                "level_columns",
-                (*_PLACE, _LINE, _COUNTS, _COLUMNS),
-                _text(self._columns()),
-                returns=Kind.REAL,
-                documentation="Make nodes, weights and tables; return the error of the tables, "
-                "relative to their\nlargest value, or -1 if they do not converge.",
-            ),
-            Function(
-                "point_counts",
-                points,
-                _text(self._point_counts()) if self.grid else "",
-                returns=Kind.WHOLE,
-                documentation="Count the points of the grid that the nodes are part of.",
-            ),
-            Function(
-                "point_columns",
-                (*points, made),
-                _text(self._point_columns()) if self.grid else "",
-                documentation="Make the points of the grid, before the columns of panels; "
-                "`counts` becomes theirs.",
-            ),
-            Function(
-                "solve_columns",
-                (*_PLACE, _COUNTS, _COLUMNS, *data, *_WRITTEN),
-                _text(self._solve(known["solve_rows"])),
-                documentation="Solve a row on the rules of a level.",
-            ),
-        ]
+        solve = (*_PLACE, _COUNTS, _COLUMNS, *data, *_WRITTEN)
+        found = {
+            "level_counts": (line, self._counts(), Kind.WHOLE),
+            "level_columns": ((*line, _COLUMNS), self._columns(), Kind.REAL),
+            "point_counts": (points, self._point_counts(), Kind.WHOLE),
+            "point_columns": ((*points, _MADE), self._point_columns(), None),
+            "solve_columns": (solve, self._solve(known["solve_rows"]), None),
+        }
         calls = tuple(known.values())
-        return tuple(replace(f, calls=calls) for f in found if f.body)
+        return tuple(
+            Function(name, p, _text(lines), returns=r, documentation=_SAYS[name], calls=calls)
+            for name, (p, lines, r) in found.items()
+            if self.grid or not name.startswith("point_")
+        )
 
     def _counts(self) -> list[str]:
         lines = ["for k in range(6):", "    counts[k] = 0"]
