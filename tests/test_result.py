@@ -256,7 +256,7 @@ def test_wrong_documents_are_refused_by_name(result):
 
 
 def test_every_result_that_has_numbers_has_a_figure(result):
-    numbers = [row for row in result.rows() if not isinstance(row.value, str | bool | tuple)]
+    numbers = [row for row in result.entries() if not isinstance(row.value, str | bool | tuple)]
     if type(result).plot is not Result.plot or type(result).picture is not Result.picture:
         assert result.plot() is not None
     elif not numbers:
@@ -280,7 +280,7 @@ def test_results_with_nan_are_equal():
 
 def test_dataset_holds_the_numbers(result):
     data = result.to_dataset()
-    for row in result.rows():
+    for row in result.entries():
         if isinstance(row.value, float):
             assert float(data[row.name]) == row.value
             assert data[row.name].attrs["long_name"] == row.words

@@ -23,9 +23,8 @@ import sympy as sp
 from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
-from ...json_document import WritesJson
-from ...pages import Block, Page, Table, Typeset
-from ...result import Number, Result, quantity
+from ...pages import Block
+from ...result import Number, Result, Row, quantity
 from ...runtime.precision import local_context
 from ...symbolic.systems.ridge_equivalent import (
     NO_SPIKE,
@@ -105,7 +104,7 @@ class RiskLimit:
 
 
 @dataclass(frozen=True, repr=False)
-class RiskLimits(Page, Typeset, WritesJson):
+class RiskLimits(Result):
     """Limits of the risk of a model.
 
     Attributes
@@ -115,6 +114,8 @@ class RiskLimits(Page, Typeset, WritesJson):
         λ_B of those that keep a penalty.
     """
 
+    _document = "limits of the risk"
+
     limits: tuple[RiskLimit, ...]
     paper_ridge: float
 
@@ -123,17 +124,12 @@ class RiskLimits(Page, Typeset, WritesJson):
     def __getitem__(self, name: str) -> RiskLimit:
         return next(limit for limit in self.limits if limit.name == name)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the numbers by name."""
-        return {
-            limit.name: limit.value if math.isfinite(limit.value) else str(limit.value)
-            for limit in self.limits
-        }
-
-    def page(self) -> Iterable[Block]:
+    def entries(self) -> list[Row]:
         """Return the limits with what they assume."""
-        yield Table([(x.name, f"{x.value:.10g}", f"({x.remark})") for x in self.limits])
-        yield self.rests_on
+        return [
+            Row(x.name, x.name, x.quantity, f"({x.remark})", x.value, f"{x.value:.10g}", "")
+            for x in self.limits
+        ]
 
     def latex(self) -> str:
         """Return the limits in LaTeX, one below the other, without delimiters."""

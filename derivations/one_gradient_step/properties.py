@@ -22,7 +22,8 @@ from typing import Protocol
 
 import sympy as sp
 
-from ...pages import Block, Listing, Page
+from ...pages import Block, Listing
+from ...result import Result
 from ...symbolic.systems.random_matrix import Resolvent, resolvent_moment
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, ScalarForm, Spike
 from ..formulas import latex
@@ -174,7 +175,7 @@ def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
 
 
 @dataclass(frozen=True, repr=False)
-class Property(Page):
+class Property(Result):
     """A property of the risk with its proof.
 
     Attributes
@@ -188,9 +189,11 @@ class Property(Page):
         Formulas that the statement introduces, by name.
     """
 
+    _document = "property"
+
     name: str
     statement: str
-    steps: tuple[Step, ...]
+    steps: tuple[Identity | Positive | Limit, ...]
     values: Mapping[str, sp.Expr] = field(default_factory=dict)
 
     def check(self) -> dict[str, bool]:
@@ -207,6 +210,11 @@ class Property(Page):
         yield f"{self.name}: {self.statement}"
         formulas = [rf"\({step.latex()}\)" for step in self.steps]
         yield Listing([step.text for step in self.steps], beside=formulas)
+
+    def latex(self) -> str:
+        """Return the steps in LaTeX, one below the other, without delimiters."""
+        lines = r" \\ ".join(step.latex() for step in self.steps)
+        return rf"\begin{{gathered}}{lines}\end{{gathered}}"
 
     def __repr__(self) -> str:
         return f"Property({self.name!r}, {len(self.steps)} steps)"

@@ -30,10 +30,10 @@ import sympy as sp
 
 from ...deprecations import by_name
 from ...errors import AssumptionError, ParameterError
-from ...json_document import WritesJson
 from ...numeric.arguments import checked_switch, whole_number
 from ...numeric.saddle_point_solver import BatchSolution
-from ...pages import Block, Page, Table, Typeset
+from ...pages import Block, Table
+from ...result import Result
 from ...symbolic.expressions.standing import Standing
 from ..curves import Columns, Names, solve_groups
 from ..kernels.kernel import Kernel
@@ -73,7 +73,7 @@ class SpikeAtWidth:
 
 
 @dataclass(frozen=True, repr=False)
-class SeveralSteps(Page, Typeset, WritesJson, HasSensitivities):
+class SeveralSteps(Result, HasSensitivities):
     r"""A model after several gradient steps, as one step that is equivalent to them.
 
     Attributes
@@ -84,6 +84,9 @@ class SeveralSteps(Page, Typeset, WritesJson, HasSensitivities):
     fresh : bool
         Every step has its own samples.
     """
+
+    _document = "several steps"
+    _derived = ("model", "standing")
 
     first: OneGradientStep
     steps: int
@@ -240,16 +243,6 @@ class SeveralSteps(Page, Typeset, WritesJson, HasSensitivities):
         """Return what one step becomes in LaTeX, without delimiters."""
         samples = r",\quad \alpha_0 \to t\alpha_0" if self.fresh else ""
         return rf"\eta \to t\,\eta{samples},\quad t = {self.steps}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "steps": self.steps,
-            "fresh": self.fresh,
-            "first": self.first.parameters(),
-            "model": self.model.parameters(),
-            "standing": self.standing.value,
-        }
 
 
 def several_steps(model: OneGradientStep, steps: object, fresh: object = False) -> SeveralSteps:

@@ -438,9 +438,9 @@ class WeightSpike(Result):
         result = "an outlier" if self.supercritical else "no outlier"
         return f"{result}: the critical step size is {self.text(self.critical_step_size)}"
 
-    def rows(self) -> list[Row]:
+    def entries(self) -> list[Row]:
         """Return the numbers; the share of zeros only where there are some."""
-        return [row for row in super().rows() if row.name != "atom" or self.atom]
+        return [row for row in super().entries() if row.name != "atom" or self.atom]
 
     def page(self) -> Iterable[Block]:
         """Return the numbers, whether there is an outlier, and what they rest on."""

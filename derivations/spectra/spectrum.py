@@ -461,7 +461,7 @@ class Spectrum(Result):
                 "mass_error": self.mass_error, "rests_on": self.rests_on,
             },
         )  # fmt: skip
-        words = {row.name: row.words for row in self.rows() if isinstance(row.value, float)}
+        words = {row.name: row.words for row in self.entries() if isinstance(row.value, float)}
         for name in words:
             found[name] = getattr(self, name)
         for name, meaning in (_MEANINGS | words).items():

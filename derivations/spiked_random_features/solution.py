@@ -174,16 +174,16 @@ class Solution(Result):
                 return values[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def rows(self) -> list[Row]:
+    def entries(self) -> list[Row]:
         """Return what the fields hold, number by number; arrays of letters are on the page."""
-        return [row for row in super().rows() if not isinstance(row.value, np.ndarray)]
+        return [row for row in super().entries() if not isinstance(row.value, np.ndarray)]
 
     def page(self) -> Iterable[Block]:
         """Return the numbers; of letters the errors, and each letter with its overlaps."""
         if not self.classes:
             yield from super().page()
             return
-        rows = [(row.words, row.text) for row in self.rows()[:2]]
+        rows = [(row.words, row.text) for row in self.entries()[:2]]
         if self.strict_limit is not None:
             rows.append(("test error, strict limit", f"{self.strict_limit.test_error:.12g}"))
         yield Table(rows)

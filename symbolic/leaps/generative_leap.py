@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import html
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,8 +41,8 @@ import sympy as sp
 from sympy.polys.rings import PolyElement
 
 from ...errors import AssumptionError, GiantstepError, UndecidedError, UnsupportedExpressionError
-from ...json_document import WritesJson
-from ...pages import Typeset
+from ...pages import Block
+from ...result import Result, quantity
 from ..exact.constant_enclosures import enclosed_sign
 from ..exact.fields import common_field
 from ..expressions._singularities import affine_slope, expanded
@@ -405,7 +404,7 @@ class GenerativeStep:
 
 
 @dataclass(frozen=True)
-class GenerativeLeap(Typeset, WritesJson):
+class GenerativeLeap(Result):
     """Bounds of the generative leap, with their certificates.
 
     Attributes
@@ -430,9 +429,12 @@ class GenerativeLeap(Typeset, WritesJson):
     sign change x1 → -x1, x2 → -x2 leaves f invariant
     """
 
+    _document = "generative leap"
+    _derived = ("standing",)
+
     target: str
-    lower: int
-    upper: int | None
+    lower: int = field(metadata=quantity("at least"))
+    upper: int | None = field(metadata=quantity("at most"))
     lower_certificate: str
     steps: tuple[GenerativeStep, ...]
 
@@ -487,8 +489,9 @@ class GenerativeLeap(Typeset, WritesJson):
 
     __int__ = __index__
 
-    def __str__(self) -> str:
-        return (
+    def page(self) -> Iterable[Block]:
+        """Return the bounds with their certificates."""
+        yield (
             f"{self.bounds} ({self.standing}: {self.upper_certificate}; not less: "
             f"{self.lower_certificate})"
         )
@@ -505,29 +508,6 @@ class GenerativeLeap(Typeset, WritesJson):
             rf" \xrightarrow{{{step.order}}} {step.subspace.latex()}" for step in self.steps
         )
         return rf"\mathrm{{genLeap}}(f) {relation}:\quad {chain}"
-
-    def _repr_html_(self) -> str:
-        return f"<p>generative leap {html.escape(str(self))}</p>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {
-            "target": self.target,
-            "lower": self.lower,
-            "upper": self.upper,
-            "standing": self.standing,
-            "lower_certificate": self.lower_certificate,
-            "steps": [
-                {
-                    "order": step.order,
-                    "transform": step.transform,
-                    "witness": step.witness,
-                    "subspace": step.subspace.to_dict(),
-                    "coefficients": [list(map(str, vector)) for vector in step.coefficients],
-                }
-                for step in self.steps
-            ],
-        }
 
 
 def generative_leap(

@@ -18,13 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import sympy as sp
 
 from ...errors import UndecidedError
-from ...json_document import WritesJson
-from ...pages import Typeset
 from ..expressions.parser import Parameters
 from ..targets.conditional_spans import SpanRow
 from ..targets.spans import spans_of
@@ -52,7 +50,8 @@ class IsotropicStep:
     rows: tuple[SpanRow, ...]
 
 
-class IsotropicLeap(Typeset, ProvenOrder, WritesJson):
+@dataclass(init=False, eq=False, repr=False)
+class IsotropicLeap(ProvenOrder):
     """The rotation-invariant leap, with the run of orders and subspaces that proves it.
 
     Attributes
@@ -62,6 +61,8 @@ class IsotropicLeap(Typeset, ProvenOrder, WritesJson):
     steps : tuple of IsotropicStep
         From {0} to V*.
     """
+
+    _document = "isotropic leap"
 
     target: str
     steps: tuple[IsotropicStep, ...]
@@ -92,11 +93,6 @@ class IsotropicLeap(Typeset, ProvenOrder, WritesJson):
             rf" \xrightarrow{{{step.order}}} {step.subspace.latex()}" for step in self.steps
         )
         return rf"\mathrm{{isoLeap}}(f) = {int(self)}:\quad {chain}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        steps = [{"order": s.order, "subspace": s.subspace.to_dict()} for s in self.steps]
-        return {"value": int(self), "steps": steps}
 
 
 def isotropic_leap(

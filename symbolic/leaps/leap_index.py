@@ -19,15 +19,16 @@ makes no sum larger. That sum is the conditional order of f at the subspace of t
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import sympy as sp
 
 from ...errors import AssumptionError, GiantstepError, UndecidedError
-from ...json_document import WritesJson
-from ...pages import Typeset
+from ...pages import Block
+from ...result import Result, quantity
 from ..expressions.activations import Activation, activation
 from ..expressions.expression_text import expression_text
 from ..expressions.parser import Parameters
@@ -48,22 +49,37 @@ _MOST_COEFFICIENTS = 500
 _SUSPICIOUS_ORDER = 4
 
 
-class ProvenOrder(int):
+@dataclass(init=False, eq=False, repr=False)
+class ProvenOrder(int, Result):
     """A whole number that carries, as attributes, what proves it; else it behaves like an int."""
+
+    value: int = field(metadata=quantity("order"))
+
+    __str__ = int.__repr__
 
     def __new__(cls, value: int, **proof: Any) -> ProvenOrder:
         result = super().__new__(cls, value)
-        result.__dict__.update(proof)
+        result.__dict__.update(proof, value=int(value))
         return result
 
-    def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, Any]]:
-        return (int(self),), dict(self.__dict__)
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+        return (), dict(self.__dict__)
+
+    @property
+    @abstractmethod
+    def explanation(self) -> str:
+        """What proves it, in words."""
+
+    def page(self) -> Iterable[Block]:
+        """Return the number with what proves it."""
+        yield f"{int(self)}: {self.explanation}"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} cannot be changed; {name} is given with it")
 
 
-class Exponent(Typeset, ProvenOrder, WritesJson):
+@dataclass(init=False, eq=False, repr=False)
+class Exponent(ProvenOrder):
     r"""The leap index, with the coefficient that proves it.
 
     Attributes
@@ -77,6 +93,8 @@ class Exponent(Typeset, ProvenOrder, WritesJson):
     variables : tuple of Symbol
         Coordinates of the target.
     """
+
+    _document = "leap index"
 
     target: str
     multi_index: MultiIndex
@@ -100,14 +118,6 @@ class Exponent(Typeset, ProvenOrder, WritesJson):
             rf"\ell(f) = {int(self)},\quad \mathbb{{E}}\left[f\,{alpha}\right] = "
             rf"{sp.latex(self.coefficient)}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {
-            "value": int(self),
-            "multi_index": list(self.multi_index),
-            "coefficient": expression_text(self.coefficient),
-        }
 
 
 def leap_index(
@@ -351,7 +361,8 @@ class CoordinateStep:
     new: tuple[sp.Symbol, ...]
 
 
-class CoordinateLeap(Typeset, ProvenOrder, WritesJson):
+@dataclass(init=False, eq=False, repr=False)
+class CoordinateLeap(ProvenOrder):
     """The coordinate leap, with an order of the Hermite terms that attains it.
 
     Attributes
@@ -362,6 +373,8 @@ class CoordinateLeap(Typeset, ProvenOrder, WritesJson):
     steps : tuple of CoordinateStep
         Terms that bring in new coordinates, in order; all others may follow.
     """
+
+    _document = "coordinate leap"
 
     target: str
     variables: tuple[sp.Symbol, ...]
@@ -388,19 +401,6 @@ class CoordinateLeap(Typeset, ProvenOrder, WritesJson):
             for step in self.steps
         )
         return rf"\mathrm{{Leap}}(f) = {int(self)}:\quad {chain}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        steps = [
-            {
-                "order": step.order,
-                "multi_index": list(step.multi_index),
-                "coefficient": expression_text(step.coefficient),
-                "new": [x.name for x in step.new],
-            }
-            for step in self.steps
-        ]
-        return {"value": int(self), "steps": steps}
 
 
 def coordinate_leap(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import sympy as sp
 
 from ...errors import GiantstepError, ParameterError
-from ...json_document import WritesJson
-from ...pages import Block, Indented, Listing, Page, Table, Typeset
-from ...pictures import Bars, Chain, Drawn
+from ...pages import Block, Indented, Listing, Table
+from ...pictures import Bars, Chain
+from ...result import Result
 from ..expressions.parser import Parameters
 from ..expressions.standing import Standing
 from ..targets.conditional_spans import Span, SpanRow, SpanSource
@@ -55,7 +55,7 @@ class FiltrationLevel:
 
 
 @dataclass(frozen=True)
-class LeapFiltration(Page, Typeset, Drawn, WritesJson):
+class LeapFiltration(Result):
     """The subspaces V_1 ⊆ V_2 ⊆ … of the directions that show up to an order.
 
     Attributes
@@ -74,6 +74,8 @@ class LeapFiltration(Page, Typeset, Drawn, WritesJson):
     >>> found.order_seen([1, 0, 0]), found.order_contained([1, 0, 0])
     (1, 2)
     """
+
+    _document = "directions by order"
 
     target: Target
     levels: tuple[FiltrationLevel, ...]
@@ -146,17 +148,6 @@ class LeapFiltration(Page, Typeset, Drawn, WritesJson):
     def latex(self) -> str:
         """Return the chain in LaTeX, without delimiters."""
         return r" \subset ".join(f"V_{{{v.order}}} = {v.subspace.latex()}" for v in self.levels)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {
-            "target": self.target.name,
-            "levels": [
-                {"order": level.order, "subspace": level.subspace.to_dict()}
-                for level in self.levels
-            ],
-            "checked_order": self.checked_order,
-        }
 
 
 def leap_filtration(
@@ -245,7 +236,7 @@ class Consequence:
 
 
 @dataclass(frozen=True, repr=False)
-class LeapReport(Page, Typeset, Drawn, WritesJson):
+class LeapReport(Result):
     """The leaps of a target.
 
     Attributes
@@ -277,6 +268,9 @@ arXiv 2302.11055)
       online SGD, rotation-invariant form: time d^2 (conjecture: our reading of arXiv 2302.11055, \
 its wording is not verified)
     """
+
+    _document = "leaps"
+    _derived = ("consequences",)
 
     target: Target
     leap_index: Exponent
@@ -395,19 +389,6 @@ its wording is not verified)
         result = (getattr(self, key) for key in _NAMES)
         lines = [part.latex() for part in result if part is not None]
         return r"\begin{array}{l}" + r" \\ ".join(lines) + r"\end{array}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        parts = {key: getattr(self, key) for key in _NAMES}
-        return {
-            "target": str(self.target),
-            **{key: None if part is None else part.to_dict() for key, part in parts.items()},
-            "undetermined": dict(self.undetermined),
-            "consequences": [
-                {"statement": c.statement, "standing": c.standing.value, "source": c.source}
-                for c in self.consequences
-            ],
-        }
 
 
 def leaps(

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, cast
@@ -35,9 +35,9 @@ import sympy as sp
 from sympy.polys.rings import PolyElement
 
 from ...errors import AssumptionError, ExpressionError, ParameterError, UndecidedError
-from ...json_document import WritesJson
-from ...pages import Table, Typeset, as_html
-from ...pictures import Chain, Drawn
+from ...pages import Block, Table
+from ...pictures import Chain
+from ...result import Result
 from ..expressions.activations import Activation, activation
 from ..expressions.expression_text import expression_text
 from ..expressions.parser import Parameters, parse_expression
@@ -269,7 +269,7 @@ class Variant(StrEnum):
 
 
 @dataclass(frozen=True, repr=False)
-class Staircase(Typeset, Drawn, WritesJson):
+class Staircase(Result):
     r"""The subspaces U_0 ⊂ U_1 ⊂ … that giant steps on a target learn.
 
     Made by :func:`staircase`.
@@ -298,6 +298,8 @@ class Staircase(Typeset, Drawn, WritesJson):
     clusters : ReadoutClusters or None
         What few values of the readout change.
     """
+
+    _document = "staircase"
 
     target: Target
     order: int
@@ -401,9 +403,11 @@ class Staircase(Typeset, Drawn, WritesJson):
             return chain + rf", \quad V^* = {self.relevant_subspace.latex()}"
         return chain + rf" \subsetneq V^* = {self.relevant_subspace.latex()}"
 
-    def _repr_html_(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return the chain, the steps with what they learn, and what is known of them."""
         learned = ["{0}", *map(_learned, self.steps)]
-        chain = " ⊂ ".join(
+        yield _headline(self)
+        yield " ⊂ ".join(
             f"U{str(t).translate(_SUBSCRIPTS)} = {text}" for t, text in enumerate(learned)
         )
         rows = [
@@ -411,8 +415,9 @@ class Staircase(Typeset, Drawn, WritesJson):
              "; ".join(step.explanations) or "nothing new")
             for step in self.steps
         ]  # fmt: skip
-        table = [Table(rows, _HEADINGS)] if rows else []
-        return as_html([_headline(self), chain, *table, *_statements(self)])
+        if rows:
+            yield Table(rows, _HEADINGS)
+        yield from _statements(self)
 
     def picture(self) -> Chain:
         """Return the chain of subspaces, each with the terms of f that made it."""
@@ -428,6 +433,8 @@ class Staircase(Typeset, Drawn, WritesJson):
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; `from_dict` reads it back."""
         return staircase_to_dict(self)
+
+    _fields = to_dict
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Staircase:
