@@ -115,6 +115,11 @@ class SavedModel:
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"text is not a model written by to_json: {error}") from None
 
+    def latex(self) -> str:
+        """Return the equations of the model in LaTeX, without delimiters."""
+        equations: str = self.kernel().latex()  # type: ignore[attr-defined]
+        return equations
+
     def _repr_html_(self) -> str:
         rows = []
         for name, value in self._arguments().items():

@@ -256,7 +256,7 @@ class FitPrediction(Result):
     """
 
     _document = "predicted fit"
-    _derived = ("kappa", "fitted", "residual", "standing", "source", "caveats")
+    _derived = ("kappa", "subspace", "residual", "standing", "source", "caveats")
 
     samples_exponent: sp.Rational
     width_exponent: sp.Rational

@@ -16,6 +16,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import ConvergenceError, ParameterError
+from ...labelled import labelled
 from ...numeric.arguments import real_number
 from ...numeric.branches import CROSSING
 from ...pages import Block, Listing
@@ -525,8 +526,6 @@ class BranchDiagram(Result, Traced):
 
     def to_dataset(self) -> xr.Dataset:
         """Return all points with their branches as a labelled data set, one row each."""
-        import xarray as xr
-
         columns: dict[str, Array] = {
             "branch": np.concatenate([np.full(len(b), n) for n, b in enumerate(self.branches)])
             if self.branches else np.zeros(0, dtype=int),
@@ -550,7 +549,7 @@ class BranchDiagram(Result, Traced):
         if modes:
             found["hessian_eigenvalue"] = (("point", "mode"), np.concatenate(modes))
         about = {"kernel": self.name, "stability": self.stability, "sought": self.sought}
-        return xr.Dataset(found, attrs={**about, **self.parameters})
+        return labelled(found, attrs={**about, **self.parameters})
 
     def latex(self) -> str:
         """Return the conditions of the special points in LaTeX."""

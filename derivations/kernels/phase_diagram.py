@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import EmissionError, ParameterError, StructureError, UnsupportedExpressionError
+from ...labelled import labelled
 from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
@@ -272,7 +273,6 @@ class PhaseDiagram(Result):
 
     def to_dataset(self) -> xr.Dataset:
         """Return all points of all lines as a labelled data set, one row each."""
-        import xarray as xr
 
         def column(parts: Sequence[Any]) -> Any:
             return np.concatenate(parts) if parts else np.zeros(0)
@@ -285,7 +285,7 @@ class PhaseDiagram(Result):
         }
         for name in self.unknowns:
             found[name] = column([line.unknowns[name] for line in self.lines])
-        return xr.Dataset(
+        return labelled(
             {name: ("point", values) for name, values in found.items()},
             attrs={"kernel": self.name, **self.parameters},
         )

@@ -824,7 +824,7 @@ class MultiIndex(SavedModel, HasCurves):
         if self._threshold.kind == EASY:
             measures.append(self.spectral(alpha=alpha, dimension=dimension))
         seed = int(options.get("seed", 0))
-        return SimulatedNetworks(network, None, seed, run(network, measures, **options))
+        return SimulatedNetworks.of(network, None, seed, run(network, measures, **options))
 
     # ------------------------------------------------------------------ curves and files
 

@@ -24,7 +24,7 @@ from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
 from ...pages import Block
-from ...result import Number, Result, Row, quantity
+from ...result import Number, Result, Row, latex_number, quantity
 from ...runtime.precision import local_context
 from ...symbolic.systems.ridge_equivalent import (
     NO_SPIKE,
@@ -99,7 +99,7 @@ class RiskLimit:
 
     def latex(self) -> str:
         """Return "quantity → formula", or the number, without delimiters."""
-        shown = f"{self.value:.10g}" if self.formula is None else latex(self.formula)
+        shown = latex_number(f"{self.value:.10g}") if self.formula is None else latex(self.formula)
         return rf"{self.quantity} \to {shown}"
 
 

@@ -25,6 +25,7 @@ import sympy as sp
 
 from ...digits import MOMENT_GUARD_DIGITS, checked_digits, decimal_fraction, mp_number
 from ...errors import AssumptionError, ParameterError
+from ...labelled import labelled
 from ...numeric.arguments import is_one_of, positive_number
 from ...result import Number, Result, quantity
 from ...runtime.precision import local_context
@@ -391,8 +392,6 @@ def optimal_ridge_curve(
     model: OneGradientStep, alpha: Sequence[float], *, progress: bool | None = None
 ) -> xr.Dataset:
     """Return the best penalties and their risks over n/d, as :meth:`optimum` does."""
-    import xarray as xr
-
     # Imported here: tqdm.auto looks for notebook widgets, which costs time at every import.
     from tqdm.auto import tqdm
 
@@ -404,7 +403,7 @@ def optimal_ridge_curve(
             best = optimal_ridge(model, trained=trained, alpha=point)
             for name in ("ridge", "paper_ridge", "risk", "curvature"):
                 result.setdefault(f"{name}_{layer}", []).append(float(getattr(best, name)))
-    return xr.Dataset(
+    return labelled(
         {name: ("alpha", np.array(values)) for name, values in result.items()},
         coords={"alpha": points},
         attrs={"model": model.to_json()},

@@ -34,6 +34,7 @@ from ... import __version__
 from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import CertificationError, ParameterError
+from ...labelled import labelled
 from ...numeric.arguments import nonnegative_number
 from ...pages import Block, Indented
 from ...result import Number, Result, Row, quantity
@@ -638,8 +639,6 @@ def weight_spike_curve(model: OneGradientStep, step_size: object) -> xr.Dataset:
     AssumptionError
         If the student jumps and a step is not zero.
     """
-    import xarray as xr
-
     steps = _step_sizes(step_size)
     # Refuses what the model refuses at a step size that is not zero.
     replace(model, step_size=float(steps.max()))
@@ -677,7 +676,7 @@ def weight_spike_curve(model: OneGradientStep, step_size: object) -> xr.Dataset:
         "alignment_readout": (columns["readout"], "squared overlap, right vector and readout"),
         "supercritical": (supercritical, "whether it is outside the bulk"),
     }
-    return xr.Dataset(
+    return labelled(
         {k: ("step_size", v, {"long_name": text}) for k, (v, text) in variables.items()},
         coords={"step_size": ("step_size", steps, {"long_name": f"step size, loss={model.loss}"})},
         attrs={

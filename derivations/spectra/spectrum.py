@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ...digits import checked_digits
 from ...errors import ParameterError
+from ...labelled import described, labelled
 from ...numeric.arguments import complex_array, whole_number
 from ...numeric.spectra.bulk import Bulk
 from ...pages import Block
@@ -438,8 +439,6 @@ class Spectrum(Result):
 
     def to_dataset(self, points: int | None = None) -> xr.Dataset:
         """Return density and cumulative share over ``eigenvalue``, with everything else beside."""
-        import xarray as xr
-
         bulk = self.bulk(points)
         numbers = {
             "density": ("eigenvalue", bulk.density),
@@ -453,8 +452,9 @@ class Spectrum(Result):
             ),
             "outlier": ("outlier_number", np.array(self.outliers, dtype=float)),
         }  # fmt: skip
-        found = xr.Dataset(
+        found = labelled(
             numbers,
+            names=_MEANINGS,
             coords={"eigenvalue": bulk.points},
             attrs={
                 "kind": self._kind, "model": self.model.to_json(), **self._scalars(),
@@ -464,9 +464,7 @@ class Spectrum(Result):
         words = {row.name: row.words for row in self.entries() if isinstance(row.value, float)}
         for name in words:
             found[name] = getattr(self, name)
-        for name, meaning in (_MEANINGS | words).items():
-            found[name].attrs["long_name"] = meaning
-        return found
+        return described(found, _MEANINGS | words)
 
     # ------------------------------------------------------------------ documents
 

@@ -15,6 +15,7 @@ import sympy as sp
 from ...errors import AssumptionError, ConvergenceError
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode, LoadedKernel
+from ...pages import InLatex
 from ...runtime.generated import PreciseKernel
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.gaussian.expectation import GaussianExpectation
@@ -127,7 +128,7 @@ class Derivation:
 
 
 @dataclass(frozen=True)
-class SymbolicModel:
+class SymbolicModel(InLatex):
     """The chain as SymPy objects.
 
     Attributes
@@ -170,7 +171,8 @@ class SymbolicModel:
             f"{len(self.equations)} equations in {len(blocks)} blocks)"
         )
 
-    def _repr_latex_(self) -> str:
+    def latex(self) -> str:
+        """Return coefficients, saddle-point equations and errors in LaTeX, without delimiters."""
         return symbolic_latex(self)
 
 

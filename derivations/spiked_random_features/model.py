@@ -18,6 +18,7 @@ from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
+from ...pages import InLatex
 from ..curve_figure import plot_curve
 from ..curves import Columns, Names, solve_groups, varied
 from ..json_text import SavedModel
@@ -81,7 +82,7 @@ LARGE_SPREAD = 0.3
 
 @with_alias
 @dataclass(frozen=True)
-class SpikedRandomFeatures(SavedModel, Differentiation):
+class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
 
     Parameters
@@ -744,7 +745,8 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         quality = quality_text(self)
         return f"spiked random features: {arguments}" + (f"\n{quality}" if quality else "")
 
-    def _repr_latex_(self) -> str:
+    def latex(self) -> str:
+        """Return spike and conditional coefficients in LaTeX, without delimiters."""
         return model_latex(self)
 
 

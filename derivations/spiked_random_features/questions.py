@@ -17,6 +17,7 @@ from ...numeric.arguments import checked_switch, positive_array, positive_number
 from ...numeric.networks.convex import Loss
 from ...numeric.networks.network import Network
 from ..certificates.certificate import certificate_wanted
+from ..dataset_result import Simulation
 from ..expansions.expansion import Expansion, checked_name, checked_order
 from ..penalties import PaperRidge, readout_penalty
 from ..sensitivities import HasSensitivities
@@ -259,7 +260,7 @@ class FeatureModel(HasSensitivities, Generic[Answer]):
         progress: bool = True,
         store: str | os.PathLike[str] | None = None,
         executor: Executor | None = None,
-    ) -> xr.Dataset:
+    ) -> Simulation:
         """Train networks of finite size, or readouts of given features, and measure their errors.
 
         Parameters
@@ -290,7 +291,7 @@ class FeatureModel(HasSensitivities, Generic[Answer]):
 
         Returns
         -------
-        xarray.Dataset
+        Simulation
             Dimensions ``seed`` and ``alpha``; errors of every network, their mean and standard
             error, and the realised spike strength, bulk variance and alignment of each network.
             Also losses, the objective and the order parameters of each readout; metrics are those
@@ -317,4 +318,4 @@ class FeatureModel(HasSensitivities, Generic[Answer]):
         )  # fmt: skip
         if features is not self:
             found.attrs["model"] = self.to_json()
-        return found
+        return Simulation(found)

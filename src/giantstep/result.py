@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from .digits import checked_digits, error_text, held_digits
 from .errors import GiantstepError, ParameterError
 from .json_document import JsonDocument
+from .labelled import labelled
 from .packed_numbers import SentWithDigits
 from .pages import Block, Page, Table, Typeset, latex_text
 from .pictures import Bars, Drawn, Picture
@@ -317,8 +318,6 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
         an attribute of the dataset. Numbers with digits become floats, proven intervals their
         midpoints with the radius as error, means keep their standard error.
         """
-        import xarray as xr
-
         data: dict[str, Any] = {}
         about: dict[str, Any] = {"result": self._document}
         for row in self.entries():
@@ -337,7 +336,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
             data[row.name] = (dimensions, number, attributes)
         if rests_on := getattr(self, "rests_on", ""):
             about["rests_on"] = rests_on
-        return xr.Dataset(data, attrs=about)
+        return labelled(data, attrs=about)
 
 
 def _with_error(value: Any, error: Any) -> tuple[float, Any] | None:

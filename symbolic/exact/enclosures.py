@@ -55,6 +55,8 @@ class Enclosure(Typeset, JsonDocument):
     True
     """
 
+    _document = "enclosure"
+
     midpoint: sp.Rational
     radius: sp.Rational
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 import sympy as sp
 
 from ...errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
-from ...pages import shorten
+from ...pages import InLatex, shorten
 from .exact_numbers import require_evaluated
 from .expression_text import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
 from .functions import relu
@@ -32,7 +32,7 @@ _HERMITE_NAME = re.compile(r"He[0-9]*")
 
 
 @dataclass(frozen=True, repr=False)
-class Activation:
+class Activation(InLatex):
     r"""A function of a standard Gaussian variable with finite second moment.
 
     Made by :func:`activation`; the constructor does not check anything.
@@ -125,8 +125,9 @@ class Activation:
     def __repr__(self) -> str:
         return f"Activation({self.name!r}: {shorten(str(self.expr))})"
 
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle \sigma(z) = {sp.latex(self.expr)}$"
+    def latex(self) -> str:
+        """Return the function in LaTeX, without delimiters."""
+        return rf"\sigma(z) = {sp.latex(self.expr)}"
 
 
 def _catalogue() -> dict[str, Activation]:

@@ -241,7 +241,10 @@ class Projection(Result):
     """
 
     _document = "projection"
-    _derived = ("residual_norm", "conditional_variance", "norm_squared", "basis")
+    _derived = (
+        *("fitted_form", "residual_form", "residual_norm", "conditional_variance"),
+        *("norm_squared", "basis", "uncertainty"),
+    )
 
     target: Target
     onto: Subspace
@@ -316,6 +319,21 @@ class Projection(Result):
         if self.residual_expansion is not None:
             return self.residual_expansion.polynomial()
         return self.target.expr - self.fitted
+
+    @property
+    def fitted_form(self) -> sp.Expr | None:
+        """The fitted function; None where its norms are known as numbers alone."""
+        return self.fitted if self.bounds is None else None
+
+    @property
+    def residual_form(self) -> sp.Expr | None:
+        """The residual; None where its norms are known as numbers alone."""
+        return self.residual if self.bounds is None else None
+
+    @property
+    def uncertainty(self) -> float | None:
+        """By how much the norms may be off; None if they are exact."""
+        return None if self.bounds is None else float(self.bounds.uncertainty)
 
     def has_degree(self, degree: int) -> bool:
         """Whether f is known to have a part of some degree ≤ l outside U."""

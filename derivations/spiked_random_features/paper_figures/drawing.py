@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....atomic_files import replacing
+from ....labelled import labelled
 from ...figures import (
     BLUE,
     GREEN,
@@ -146,8 +147,6 @@ def draw_errors(
         ``test_error`` over `name` and ``alpha``, ``simulated_test_error`` with its
         ``…_standard_error`` over `name` and ``simulated_alpha``, ``linear_bound``.
     """
-    import xarray as xr
-
     errors, finite, means, bars = [], [], [], []
     missing = np.full(len(points), np.nan)
     for (label, model), colour in zip(models, COLOURS, strict=False):
@@ -174,7 +173,7 @@ def draw_errors(
     label_alpha(axes)
     axes.set_yscale("log")
     plain_log_ticks(axes)
-    data = xr.Dataset(
+    data = labelled(
         {"test_error": ((name, "alpha"), errors), "linear_bound": best},
         {name: [label for label, _ in models], "alpha": alpha},
         {"ridge": ridge, "source": SOURCE},
