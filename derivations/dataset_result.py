@@ -150,6 +150,37 @@ class DatasetResult(Result):
                 f"the content is no {cls._document} written by to_json: {error}"
             ) from None
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to a file: netCDF for a path that ends in .nc, else JSON."""
+        if os.fspath(path).endswith(".nc"):
+            self.dataset.to_netcdf(path)
+        else:
+            super().save(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the result that :meth:`save` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the file cannot be read or holds something else.
+        """
+        if not os.fspath(path).endswith(".nc"):
+            return super().load(path)
+        import xarray as xr
+
+        try:
+            found = cls(xr.load_dataset(path))
+            missing = [name for name in cls._needed if name not in found.dataset.attrs]
+        except FileNotFoundError:
+            raise ParameterError(f"there is no file {os.fspath(path)!r}") from None
+        except (OSError, ValueError) as error:
+            raise ParameterError(f"{os.fspath(path)!r} is no {cls._document}: {error}") from None
+        if missing:
+            raise ParameterError(f"{os.fspath(path)!r} is not a saved {cls._document}")
+        return found
+
     def _check(self) -> None:
         """Refuse a dataset that has not what it says, by a ValueError."""
 
@@ -250,13 +281,6 @@ class Simulation(DatasetResult):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {n}" for name, n in self.dataset.sizes.items())
         return f"{type(self).__name__}({sizes}; {', '.join(self._means)})"
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result to a file: netCDF for a path that ends in .nc, else JSON."""
-        if os.fspath(path).endswith(".nc"):
-            self.dataset.to_netcdf(path)
-        else:
-            super().save(path)
 
 
 def mean_text(mean: float, error: float) -> str:

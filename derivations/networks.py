@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
@@ -92,6 +92,17 @@ class Network(finite.Network):
         if None not in named.values() and not callable(options.get("labels")):
             options.setdefault("description", json.dumps(named, sort_keys=True))
         super().__init__(student=student, teacher=teacher, **options)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another network has the same functions, by their texts, and options."""
+        if type(other) is not type(self):
+            return NotImplemented
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        named = self.description is not None
+        return all(a == b or (named and callable(a) and callable(b)) for a, b in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.description, self.dimension, self.width))
 
 
 def _is_symbolic(given: object) -> bool:

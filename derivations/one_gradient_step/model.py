@@ -155,10 +155,6 @@ class OneGradientStep(SavedModel, HasSensitivities):
                 "continuous activation such as erf or tanh, or step_size=0 for random features"
             )
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Loaded kernels stay behind; the other process loads its own.
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
     @cached_property
     def cache(self) -> FileCache:
         """Where derivations and kernels are kept."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -562,10 +562,13 @@ class OverlapDynamics(SavedModel):
         given = {name: tuple(places) for name, places in found.given.items()}
         return StateKernel(
             found.texts,
-            lambda: self.system.program(kind, tuple(given)).program,
+            partial(self._program, kind, tuple(given)),
             Quadrature(self.system, given) if given else None,
             self.cache_folder,
         )
+
+    def _program(self, kind: str, given: tuple[str, ...]) -> Any:
+        return self.system.program(kind, given).program
 
     def at(self, **parameters: Any) -> Self:
         """Return this model with other parameters.

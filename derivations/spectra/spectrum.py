@@ -12,7 +12,7 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -201,11 +201,6 @@ class Spectrum(Result):
 
     def __hash__(self) -> int:
         return hash(tuple(getattr(self, name) for name in self._asked))
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What was computed on the way is computed again: generated functions cannot be sent.
-        names = {f.name for f in fields(self)}
-        return {k: v for k, v in super().__getstate__().items() if k in names}
 
     @property
     def atom(self) -> Any:

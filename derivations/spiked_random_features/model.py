@@ -199,10 +199,6 @@ class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
             require_odd(found, self.allow_non_odd)
         _ = self.spike  # refuses a student that jumps and a step that is too small, now
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Loaded kernels stay behind; the other process loads its own.
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
     @classmethod
     def from_parameters(
         cls,

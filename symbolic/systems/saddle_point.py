@@ -14,7 +14,7 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields as dataclass_fields, replace
+from dataclasses import dataclass, field, fields, fields as dataclass_fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -389,6 +389,15 @@ class SaddlePointSystem(Typeset):
     def with_start(self, start: Mapping[sp.Symbol, sp.Expr]) -> SaddlePointSystem:
         """Return the system with other first values."""
         return replace(self, start={**self.start, **start})
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another system has the same equations, parameters and outputs."""
+        if not isinstance(other, SaddlePointSystem):
+            return NotImplemented
+        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(self))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.equations, self.parameters))
 
     def latex(self) -> str:
         """Return the equations in LaTeX, as one aligned environment."""
