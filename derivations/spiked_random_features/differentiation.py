@@ -15,22 +15,18 @@ minutes to differentiate, are searched by extrapolated differences of their valu
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ... import __version__
 from ...deprecations import by_name, renamed
-from ...errors import AssumptionError, ConvergenceError, ParameterError
+from ...errors import ParameterError
 from ...numeric.arguments import is_one_of, positive_array
 from ...numeric.kernel_code import KernelCode
-from ...numeric.optimum import Axis, Differenced, Objective
 from ...runtime.generated import defined
 from ...symbolic.expressions.activations import activation
 from ...symbolic.printing.compiled import Formula
@@ -41,7 +37,7 @@ from ..optima import DEFAULT_BOUNDS, Optimum, Question, optimum
 from ..sensitivities import (
     Directions,
     ModelQuestion,
-    places,
+    ValuesQuestion,
     searched_domains,
 )
 from ..teachers import read_teacher
@@ -130,7 +126,7 @@ class DifferencedOptimum(FeatureModel[Answer]):
     """Optima of models whose equations take minutes to differentiate along a search."""
 
     def _question(self) -> Question:
-        return _ValuesQuestion(self)
+        return ValuesQuestion(self)
 
 
 # ------------------------------------------------------------------ tangents
@@ -434,47 +430,3 @@ def _moving(name: str, *, takes_step: bool) -> tuple[str, ...]:
         "alignment": ("alignment", "orthogonal_alignment"),
     }
     return own.get(name, (name,))
-
-
-# ---------------------------------------------------------------------- without derivatives
-
-
-@dataclass(frozen=True)
-class _ValuesQuestion:
-    """A model whose outputs are known without derivatives."""
-
-    model: Any
-
-    @property
-    def name(self) -> str:
-        return str(type(self.model).__name__)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return tuple(self.model._names().outputs)
-
-    @property
-    def domains(self) -> Mapping[str, str]:
-        return searched_domains(self.model)
-
-    def attributes(self) -> dict[str, Any]:
-        return {"model": self.model.to_json(), "giantstep_version": __version__}
-
-    def objective(
-        self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
-    ) -> tuple[Objective, bool]:
-        place = places(self.model, axes, fixed)
-
-        def values(points: Array) -> tuple[Array, Array]:
-            found = np.full((2, len(points)), np.nan)
-            for k, point in enumerate(points):
-                moved, at = place(point)
-                columns = {name: np.array([value]) for name, value in at.items()}
-                with contextlib.suppress(ConvergenceError, AssumptionError):
-                    solved = moved._solve_rows(columns, _RTOL, raising=True)
-                    value, error = solved.values[of][0], solved.errors[of][0]
-                    known = error if np.isfinite(error) else 0.0
-                    found[:, k] = value, known + _RELATIVE * abs(value)
-            return found[0], found[1]
-
-        return Differenced(values, axes), False

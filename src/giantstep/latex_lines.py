@@ -79,7 +79,8 @@ def _lines(row: str, width: float, *, align: bool) -> list[str]:
             )
             break
     room = width - min(extent(head), width / 2)
-    lines, line = [], ""
+    lines: list[str] = []
+    line = ""
     for piece in _pieces(rest, room):
         if line and extent(line + piece) > (room if not lines else width - 4):
             lines.append(line)

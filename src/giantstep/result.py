@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from .digits import checked_digits, error_text, held_digits
 from .errors import GiantstepError, ParameterError
@@ -38,7 +38,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _NUMBER = "a float, or a number of mpmath where digits were asked for"
-Number = Annotated[Any, _NUMBER]
+if TYPE_CHECKING:
+    # What numbers of mpmath can do, floats can.
+    Number: TypeAlias = float
+else:
+    Number = Annotated[Any, _NUMBER]
 """Annotation of fields that hold numbers of the theory."""
 
 _ABOUT = "giantstep"
@@ -366,7 +370,7 @@ def _is_nan(value: Any) -> bool:
 def _with_equal_nan(value: Any) -> Any:
     """Return a value as one that is equal to another one with NaN at the same places."""
     if isinstance(value, Mapping):
-        return {key: _with_equal_nan(v) for key, v in value.items()}
+        return frozenset((key, _with_equal_nan(v)) for key, v in value.items())
     if isinstance(value, tuple):
         return tuple(map(_with_equal_nan, value))
     if hasattr(value, "tolist"):
