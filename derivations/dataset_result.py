@@ -88,7 +88,7 @@ class DatasetResult(Result):
                 return getattr(dataset, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _table(self, names: Sequence[str], like: str, texts: Callable[[str], Array]) -> Table:
+    def _table(self, names: Sequence[str], like: str, texts: Callable[[str], list[str]]) -> Table:
         """Return columns over the axes of one of them, from both ends of long ones."""
         count, half = self.dataset[like].size, _SHOWN // 2
         columns = [texts(name) for name in names]
@@ -134,12 +134,19 @@ class DatasetResult(Result):
         import xarray as xr
 
         try:
-            if set(values) != {"dataset", "types"}:
-                raise ValueError("it holds a dataset and its types")
-            types = values["types"]
-            found = xr.Dataset.from_dict(dict(values["dataset"]))
-            found = found.assign({k: v.astype(types[k]) for k, v in found.items()})
-            found = found.assign_coords({k: v.astype(types[k]) for k, v in found.coords.items()})
+            if not isinstance(values, Mapping):
+                raise TypeError(f"it must hold fields by name, got {values!r}")
+            for name in ("dataset", "types"):
+                if not isinstance(values.get(name), Mapping):
+                    raise ValueError(f"field {name!r} is missing, or no mapping")
+            if unknown := [name for name in values if name not in ("dataset", "types")]:
+                raise ValueError(f"no field is named {unknown[0]!r}")
+            types, read = values["types"], xr.Dataset.from_dict(dict(values["dataset"]))
+            columns, coordinates = (
+                {name: x.astype(types[name]) for name, x in part.items()}
+                for part in (read.data_vars, read.coords)
+            )
+            found = xr.Dataset(columns, coordinates, read.attrs)
             if missing := [name for name in cls._needed if name not in found.attrs]:
                 raise ValueError(f"attribute {missing[0]!r} is missing")
             result = cls(found)
@@ -226,12 +233,11 @@ class Simulation(DatasetResult):
         table = [x for x in shown if list(self._mean(x).dims) == axes]
         if axes:
 
-            def texts(name: str) -> Any:
+            def texts(name: str) -> list[str]:
                 if name in means:
                     pairs = zip(*(x.ravel() for x in means[name]), strict=True)
                     return [mean_text(float(a), float(b)) for a, b in pairs]
-                values = self._flat(name, like) if name in self.dataset else []
-                return [f"{float(x):.6g}" for x in values] or [str(i) for i in range(len(means))]
+                return [f"{float(x):.6g}" for x in self._flat(name, like)]
 
             heads = [x for x in axes if x in self.dataset.coords]
             if "ridge" not in heads and f"ridge_used{_MEAN}" in self.dataset:

@@ -198,6 +198,11 @@ class SimulatedNetworks(Simulation):
         """Return the array of a quantity; its first axis is the network."""
         return super().__getitem__(quantity) if self.networks is None else self.networks[quantity]
 
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of what was measured."""
+        return tuple(self._means) if self.networks is None else tuple(self.networks.quantities)
+
     def mean(self, quantity: str = "test_error") -> Array:
         """Mean over the networks; see :meth:`.run.Networks.mean`."""
         if self.networks is None:

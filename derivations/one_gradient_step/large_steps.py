@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...deprecations import by_name, renamed
 from ...digits import checked_digits
 from ...errors import ParameterError
+from ...labelled import described
 from ...numeric.arguments import checked_switch, is_one_of
 from ...numeric.cache import FileCache
 from ...numeric.scaled_distance import ScaledDistance
@@ -280,7 +281,7 @@ class LargeStepLimit(Result):
         -------
         xarray.Dataset
             ``teacher``, ``linear_part`` and, where an amplitude is best, ``realised`` over ``t``;
-            the error ``J`` over ``amplitude``; ``tau_star``, ``best_amplitude`` and
+            the error ``J`` over amplitudes ``h``; ``tau_star``, the best ``amplitude`` and
             ``best_linear_error``.
         """
         t = np.linspace(-_REACH, _REACH, _POINTS)
@@ -288,12 +289,11 @@ class LargeStepLimit(Result):
         columns: dict[str, Any] = {
             "teacher": ("t", self.teacher_values(t)),
             "linear_part": ("t", self.linear_part * t),
-            "J": ("amplitude", self.error_at(amplitudes)),
+            "J": ("h", self.error_at(amplitudes)),
         }
         if math.isfinite(self.amplitude):
             columns["realised"] = ("t", self.realised(t))
-        data = super().to_dataset().rename(amplitude="best_amplitude")
-        return data.assign_coords(t=t, amplitude=amplitudes).assign(columns)
+        return described(super().to_dataset().assign_coords(t=t, h=amplitudes).assign(columns))
 
     def plot(self, of: str = "functions", *, ax: Any = None, **style: Any) -> Any:
         """Draw the functions against t, or the error J against the amplitude h.

@@ -18,6 +18,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import AssumptionError, ConvergenceError, GiantstepError, ParameterError
+from ...labelled import described
 from ...numeric.arguments import (
     finite_number,
     is_one_of,
@@ -183,7 +184,7 @@ class Trajectory(Result):
                 "error": ("step", self.column("error")),
             }
         )
-        return data.assign_coords(time=("step", np.array(self.places) * self.step_size))
+        return described(data.assign_coords(time=("step", np.array(self.places) * self.step_size)))
 
     def plot(
         self,
@@ -250,6 +251,7 @@ class Trajectory(Result):
     def _draw_networks(self, axes: Any, networks: SimulatedNetworks) -> None:
         name = "teacher_overlap"
         mean, error = networks.mean(name), networks.standard_error(name)
+        assert networks.networks is not None
         steps = networks.networks.steps[name]
         mean = mean.reshape(len(steps), self.neurons, self.directions)
         error = error.reshape(mean.shape)

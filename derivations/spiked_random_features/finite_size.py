@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -46,7 +46,8 @@ _MEANING = {
 class Simulated(Protocol):
     """What can be studied: a model or a readout with its simulation."""
 
-    def simulate(self, dimension: int, alpha: Any, ridge: float, **options: Any) -> Any:
+    @property
+    def simulate(self) -> Callable[..., Any]:
         """Return quantities over ``seed`` and ``alpha``."""
 
 

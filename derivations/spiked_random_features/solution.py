@@ -12,7 +12,7 @@ import numpy as np
 from ... import __version__
 from ...numeric.networks.layer import FeatureClass
 from ...pages import Block, Table
-from ...result import Number, Result, Row, quantity
+from ...result import Number, Result, Row, Scalar, quantity
 from ...runtime.precision import local_context
 from ..certificates.certificate import Certificate
 from ..curves import Names
@@ -105,8 +105,8 @@ class Solution(Result):
     _column = 15
     _where = ("alpha", "ridge", "width")
 
-    test_error: Number = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
-    training_error: Number = field(
+    test_error: Scalar = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
+    training_error: Scalar = field(
         metadata=quantity("training error", r"\varepsilon_\mathrm{train}")
     )
     regularised_training_error: Number | None = field(

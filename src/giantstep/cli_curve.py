@@ -452,7 +452,7 @@ def _simulate(
             seed=arguments.seed,
             workers=arguments.workers,
             store=store,
-        )
+        ).dataset
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"before two networks had finished, so there is nothing to average{resume_text(store)}"

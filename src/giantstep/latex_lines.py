@@ -41,8 +41,7 @@ def broken(text: str, width: float = WIDTH) -> str:
     >>> print(broken("a = b + c", width=9))
     a = b + c
     >>> print(broken("a = b + c + d + e", width=12))
-    \begin{aligned} a &= b + c \\
-    &\quad + d + e\end{aligned}
+    \begin{aligned} a &= b + c \\ &\quad + d + e\end{aligned}
     """
     match = _ROWS.fullmatch(text)
     rows = _split(match[2], r"\\") if match and _is_one(match[2]) else [text]
@@ -52,7 +51,7 @@ def broken(text: str, width: float = WIDTH) -> str:
     lines = [line for row in rows for line in _lines(row, width, align=kind == "aligned")]
     if len(lines) == 1:
         return text
-    joined = " \\\\\n".join(lines)
+    joined = r" \\ ".join(lines)
     return rf"\begin{{{kind}}} {joined}\end{{{kind}}}"
 
 
@@ -110,16 +109,14 @@ def _opened(term: str, width: float) -> list[str]:
     if widest is None:
         return _factors(term, width)
     _, begin, end, (before, inside, after) = widest
+    head, tail = term[:begin], term[end:]
+    *heads, last = _factors(head, width) if extent(head) > width / 2 else [head]
     parts = _pieces(inside, width)
-    parts[0] = term[:begin] + before + parts[0]
-    tail = after + term[end:]
-    if extent(tail) > width / 2:
-        return [*parts[:-1], *_joined(parts[-1], _opened(tail, width))]
-    return [*parts[:-1], parts[-1] + tail]
-
-
-def _joined(last: str, parts: list[str]) -> list[str]:
-    return [last + parts[0], *parts[1:]]
+    if heads and extent(last + before + parts[0]) > width:
+        heads, last = [*heads, last], r"\times "
+    parts[0] = last + before + parts[0]
+    first, *others = _opened(tail, width) if extent(tail) > width / 2 else [tail]
+    return [*heads, *parts[:-1], parts[-1] + after + first, *others]
 
 
 def _factors(term: str, width: float) -> list[str]:
@@ -165,6 +162,9 @@ def _groups(term: str) -> Iterator[tuple[int, int, list[str]]]:
             if extent(numerator) >= extent(denominator):
                 factor = rf"\frac{{1}}{{{denominator}}}\Bigl( "
                 yield position, position + end, [factor, numerator, r"\Bigr)"]
+            else:
+                factor = rf"\left({numerator}\right)" if len(_terms(numerator)) > 1 else numerator
+                yield position, position + end, [rf"{factor} \Bigl( ", denominator, r"\Bigr)^{-1}"]
         elif rest.startswith(r"\sqrt{"):
             end = _after_brace(rest, 5)
             yield position, position + end, [r"\Bigl( ", rest[6 : end - 1], r"\Bigr)^{1/2}"]

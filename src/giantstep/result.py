@@ -38,12 +38,13 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _NUMBER = "a float, or a number of mpmath where digits were asked for"
-if TYPE_CHECKING:
-    # What numbers of mpmath can do, floats can.
-    Number: TypeAlias = float
-else:
-    Number = Annotated[Any, _NUMBER]
+Number = Annotated[Any, _NUMBER]
 """Annotation of fields that hold numbers of the theory."""
+if TYPE_CHECKING:
+    Scalar: TypeAlias = float
+else:
+    Scalar = Number
+"""The same for numbers that type checkers see as floats."""
 
 _ABOUT = "giantstep"
 _NOT_FINITE = ("inf", "+inf", "-inf", "nan")
@@ -174,7 +175,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
         return result
 
     def _row(self, key: Any, about: _About, value: Any) -> Row:
-        error = self._error(key)
+        error = self._error_of(key)
         return Row(
             name=_key_text(key),
             words=about.words,
@@ -185,12 +186,14 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
             error="" if error is None else f"± {error_text(error)}",
         )
 
-    def _error(self, key: Any) -> Any:
+    def _error_of(self, key: Any) -> Any:
         return getattr(self, "errors", {}).get(key)
 
     def estimated(self) -> dict[str, Any]:
         """Return the numbers whose error is estimated, by name."""
-        return {row.name: row.value for row in self.entries() if self._error(row.name) is not None}
+        return {
+            row.name: row.value for row in self.entries() if self._error_of(row.name) is not None
+        }
 
     def text(self, value: Any, error: Any = None, *, significant: int = 12) -> str:
         """Return a number of the result with the digits that hold, other values in words.
@@ -231,7 +234,9 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
 
     def picture(self) -> Picture:
         """Return the numbers as bars with their errors."""
-        shown = [(row, _with_error(row.value, self._error(row.name))) for row in self._own_rows()]
+        shown = [
+            (row, _with_error(row.value, self._error_of(row.name))) for row in self._own_rows()
+        ]
         return Bars({row.words: one for row, one in shown if one is not None}, self._document)
 
     def _own_rows(self) -> list[Row]:
@@ -251,7 +256,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values; numbers with digits as text, those that hold."""
-        return self._plain_fields(lambda name, number: self.text(number, self._error(name)))
+        return self._plain_fields(lambda name, number: self.text(number, self._error_of(name)))
 
     def _fields(self) -> dict[str, Any]:
         # Documents hold so many digits that the same binary numbers are read back.
@@ -327,7 +332,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
         for row in self.entries():
             several = isinstance(row.value, tuple)
             parts = row.value if several else (row.value,)
-            given = [_with_error(part, self._error(row.name)) for part in parts]
+            given = [_with_error(part, self._error_of(row.name)) for part in parts]
             result = [one for one in given if one is not None]
             if len(result) < len(given):
                 about[row.name] = row.text
@@ -348,7 +353,7 @@ def _with_error(value: Any, error: Any) -> tuple[float, Any] | None:
 
     The errors of proven intervals and means are their own.
     """
-    if isinstance(value, str | bool) or getattr(value, "free_symbols", ()):
+    if isinstance(value, str | bool) or getattr(value, "free_symbols", None):
         return None
     for centre, spread in (("midpoint", "radius"), ("mean", "standard_error")):
         if hasattr(value, centre):
@@ -522,10 +527,13 @@ class _Reader:
             if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
                 raise TypeError(f"{name} must be {_TYPE_NAMES[hint]}, got {value!r}")
             return value
-        if hasattr(hint, "from_dict"):
-            return hint.from_dict(value)
-        if hasattr(hint, "from_json"):
-            return hint.from_json(json.dumps(value))
+        if hasattr(hint, "from_dict") or hasattr(hint, "from_json"):
+            try:
+                if hasattr(hint, "from_dict"):
+                    return hint.from_dict(value)
+                return hint.from_json(json.dumps(value))
+            except GiantstepError as error:
+                raise ValueError(f"{name}: {error}") from None
         if is_dataclass(hint):
             hints = _hints(hint)
             if not isinstance(value, Mapping) or not set(value) <= set(hints):

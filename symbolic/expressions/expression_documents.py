@@ -105,7 +105,7 @@ def _class(name: str) -> Any:
     raise ValueError(f"there is no {name!r}")
 
 
-def _subclasses(base: type) -> Iterator[type]:
+def _subclasses(base: Any) -> Iterator[Any]:
     for one in base.__subclasses__():
         yield one
         yield from _subclasses(one)

@@ -524,11 +524,8 @@ class ConditionalEquivalence(Result):
             rows.append(rf"{symbol} &= {meaning} = {_latex(getattr(self, name))}")
         rows.append(_OFF_DIAGONAL.replace(" = ", " &= ", 1))
         rows.append(rf"b_2 &= {_latex(self.coefficient(2))}")
-        joined = r" \\ ".join(rows)
-        return (
-            rf"\begin{{aligned}} {joined} \end{{aligned}}"
-            rf"\qquad c = {sp.latex(self.centre)},\ \rho = {sp.latex(self.spread)}"
-        )
+        rows.append(rf"c &= {sp.latex(self.centre)},\ \rho = {sp.latex(self.spread)}")
+        return r"\begin{aligned} " + r" \\ ".join(rows) + r" \end{aligned}"
 
     def _repr_html_(self) -> str:
         coefficients = [(symbol, getattr(self, name)) for name, _, symbol, _ in _ROWS]

@@ -72,7 +72,7 @@ class ProvenOrder(int, Result):
 
     def page(self) -> Iterable[Block]:
         """Return the number with what proves it."""
-        yield f"{int(self)}: {self.explanation}"
+        yield f"{int(self)}  {self.explanation}"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} cannot be changed; {name} is given with it")

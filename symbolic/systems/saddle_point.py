@@ -406,7 +406,7 @@ class SaddlePointSystem(Typeset):
             left = sp.Integer(0) if e.value is None else e.unknown
             right = e.residual if e.value is None else e.value
             rows.append(rf"{sp.latex(left)} &= {sp.latex(right)}")
-        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+        return r"\begin{aligned} " + r" \\ ".join(rows) + r" \end{aligned}"
 
     def __str__(self) -> str:
         lines = [self.title or self.name]
