@@ -117,7 +117,9 @@ class DatasetResult(Result):
         # In the order in which they are read back.
         names = (*self.dataset.coords, *self.dataset.data_vars)
         types = {str(name): str(self.dataset[name].dtype) for name in names}
-        return {"dataset": _finite_texts(self.dataset.to_dict()), "types": types}
+        document = self.dataset.to_dict()
+        document["dims"] = dict(sorted(document["dims"].items()))
+        return {"dataset": _finite_texts(document), "types": types}
 
     def _fields(self) -> dict[str, Any]:
         return self.to_dict()

@@ -495,8 +495,9 @@ class MultiIndex(SavedModel, HasOptima):
             raise ParameterError("alpha is missing: give alpha=...")
         ratio = positive_number("alpha", parameters.pop("alpha"))
         kernel, start = self.at(**parameters)._kernel_near(ratio)
+        first = kernel.solve(alpha=ratio, start=start)
         found: Sensitivities = kernel.sensitivities(
-            wrt=wrt, digits=digits, progress=progress, start=start, alpha=ratio
+            wrt=wrt, digits=digits, progress=progress, start=first, alpha=ratio
         )
         return found
 

@@ -110,11 +110,13 @@ def _opened(term: str, width: float) -> list[str]:
         return _factors(term, width)
     _, begin, end, (before, inside, after) = widest
     head, tail = term[:begin], term[end:]
-    *heads, last = _factors(head, width) if extent(head) > width / 2 else [head]
     parts = _pieces(inside, width)
-    if heads and extent(last + before + parts[0]) > width:
-        heads, last = [*heads, last], r"\times "
-    parts[0] = last + before + parts[0]
+    lead = head + before
+    *heads, lead = _factors(lead, width) if extent(lead) > width / 2 else [lead]
+    if heads and extent(lead + parts[0]) > width:
+        heads.append(lead)
+    else:
+        parts[0] = lead + parts[0]
     first, *others = _opened(tail, width) if extent(tail) > width / 2 else [tail]
     return [*heads, *parts[:-1], parts[-1] + after + first, *others]
 

@@ -79,6 +79,7 @@ REFUSED = {
     ("loss", "digits of an optimum"): "not of ConvexReadout",
     ("width", "digits of an optimum"): "not of StepAtWidth",
     ("index", "digits of an optimum"): "not of MultiIndex",
+    ("index", "certify"): "outside of what can be certified",
     ("index", "expansion"): "begin at thresholds",
     ("overlaps", "digits"): "iterated in floating point",
     ("overlaps", "certify"): "nothing is certified",
