@@ -395,21 +395,6 @@ class Curve(DatasetResult):
         simulation : xarray.Dataset, optional
             Networks over the same parameter, as ``model.simulate`` returns them; means with
             standard errors.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If there is no such output, or the curve is over more than two parameters.
-        MissingDependencyError
-            Without matplotlib.
         """
         return plot_curve(self, of, simulation=simulation, ax=ax, **style)
 

@@ -44,7 +44,6 @@ from ...numeric.arguments import positive_number, real_number, whole_number
 from ...pages import Block, Table
 from ...result import Result
 from ...symbolic.expressions.activations import Activation, activation, z as variable
-from ...symbolic.expressions.expression_text import expression_text
 from ...symbolic.expressions.parser import Parameters, parse_expression
 from ...symbolic.expressions.regularity import Parity, require_square_integrable
 from ...symbolic.expressions.standing import Standing
@@ -761,11 +760,6 @@ def _variance(value: sp.Expr | Fraction | int | str) -> sp.Expr:
         hint = "; declare its symbols nonnegative" if exact.free_symbols else ""
         raise ParameterError(f"noise_variance must be >= 0 and finite, got {value}{hint}")
     return exact
-
-
-def student_text(step: GiantStep) -> str:
-    """Return the student without its bias as text that is read back."""
-    return expression_text(step.student.expr.xreplace({BIAS: sp.S.Zero}))
 
 
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"

@@ -481,14 +481,6 @@ class BranchDiagram(Result, Traced):
         ----------
         unknown : str, optional
             What to draw, an unknown, an output or "free_energy"; default: the first unknown.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
         """
         name = next(iter(self.equations)) if unknown is None else unknown
         with drawing(ax, style) as (axes, pen):

@@ -234,19 +234,7 @@ class PhaseDiagram(Result):
         return tuple(line for line in self.lines if line.kind == kind)
 
     def plot(self, *, ax: Any = None, **style: Any) -> Any:
-        """Draw the lines by kind, with critical points.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
+        """Draw the lines by kind, with critical points."""
         with drawing(ax, style) as (ax, pen):
             named: set[str] = set()
             for line in self.lines:

@@ -303,21 +303,6 @@ class LargeStepLimit(Result):
         of : {"functions", "errors"}
             Teacher, realised function and the teacher's linear part; or J with the best linear
             error as a line.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If `of` is something else.
-        MissingDependencyError
-            Without matplotlib.
         """
         if not is_one_of(of, _DRAWN):
             raise ParameterError(f"of must be one of {', '.join(_DRAWN)}, got {of!r}")

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Protocol
 
 import sympy as sp
 
@@ -68,23 +67,6 @@ def _with_resolvent(expr: sp.Expr, value: sp.Expr) -> sp.Expr:
     if len(expr.atoms(Resolvent)) > 1:
         raise ValueError(f"{expr} has resolvents at several points")
     return expr.replace(Resolvent, lambda *_: value)
-
-
-class Step(Protocol):
-    """One step of a proof."""
-
-    @property
-    def text(self) -> str:
-        """What the step says."""
-        ...
-
-    def holds(self) -> bool:
-        """Decide the step again, exactly."""
-        ...
-
-    def latex(self) -> str:
-        """Return the step as a formula without delimiters."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -183,7 +165,7 @@ class Property(Result):
     name : str
     statement : str
         In LaTeX: text with mathematics between dollar signs.
-    steps : tuple of Step
+    steps : tuple of Identity, Positive or Limit
         Of which the statement follows.
     values : mapping of str to Expr
         Formulas that the statement introduces, by name.

@@ -198,23 +198,10 @@ class Trajectory(Result):
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
         networks : SimulatedNetworks, optional
             Of :meth:`OverlapDynamics.simulate`, drawn as points with standard errors.
         flow : Trajectory, optional
             Drawn as dashed lines on the same axis.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        MissingDependencyError
-            Without matplotlib.
         """
         with drawing(ax, style) as (axes, pen):
             for trajectory in (self, flow):
