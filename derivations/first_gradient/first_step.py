@@ -39,8 +39,6 @@ class FirstStep(Result):
 
     Attributes
     ----------
-    student : Activation
-    target : Target
     mean_derivative : Expr
         :math:`\mu_1 = \mathbb{E}\,\sigma'`.
     linear_part : Matrix, shape (r, 1)

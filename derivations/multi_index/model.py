@@ -890,8 +890,8 @@ class MultiIndex(SavedModel, HasOptima):
         ]
         if self._threshold.kind == EASY:
             measures.append(self.spectral(alpha=alpha, dimension=dimension))
-        seed = int(options.get("seed", 0))
-        return SimulatedNetworks.of(network, None, seed, run(network, measures, **options))
+        result = run(network, measures, **options)
+        return SimulatedNetworks.of(network, None, result.seed, result)
 
     # ------------------------------------------------------------------ curves and files
 

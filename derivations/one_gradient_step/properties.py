@@ -26,6 +26,7 @@ from ...result import Result
 from ...symbolic.systems.random_matrix import Resolvent, resolvent_moment
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, ScalarForm, Spike
 from ..formulas import latex
+from ..identities import cancels
 from .symbols import alpha, beta, teacher_linear
 
 s = sp.Symbol("s", positive=True)
@@ -51,11 +52,6 @@ def in_s(expr: sp.Expr) -> sp.Expr:
     """Write an expression of :data:`COVARIANCE` as a rational function of s, κ, b, β and others.
 
     G = 1/(b(s − β)), v = κb and ν = b(ω − κ).
-
-    Raises
-    ------
-    ValueError
-        If there are several resolvents: one s belongs to one of them.
     """
     resolvent = 1 / (slope * (s - beta))
     expr = _with_resolvent(expr, resolvent)
@@ -128,14 +124,7 @@ class Limit:
 
 def vanishes(expr: sp.Expr) -> bool:
     """Decide whether an expression is zero as a rational function, square roots included."""
-    expr = in_s(expr)
-    if expr.atoms(sp.Pow) and any(not power.exp.is_Integer for power in expr.atoms(sp.Pow)):
-        return bool(sp.cancel(sp.together(expr)) == 0)
-    if not expr.free_symbols:
-        return bool(expr == 0)
-    # Arithmetic in the field reduces every fraction at once: much faster than one big fraction.
-    field = sp.QQ.frac_field(*sorted(expr.free_symbols, key=str))
-    return bool(field.from_sympy(expr) == field.zero)
+    return cancels(in_s(expr))
 
 
 def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
@@ -156,13 +145,16 @@ def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
     return sp.cancel(numerator.LC() / denominator.LC())
 
 
+Step = Identity | Positive | Limit
+"""One step of a proof: says what it is, decides it again, shows its formula."""
+
+
 @dataclass(frozen=True, repr=False)
 class Property(Result):
     """A property of the risk with its proof.
 
     Attributes
     ----------
-    name : str
     statement : str
         In LaTeX: text with mathematics between dollar signs.
     steps : tuple of Identity, Positive or Limit

@@ -12,8 +12,6 @@ import sympy as sp
 from scipy.special import erfinv, ndtr
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features import physics as symbols
-from giantstep.derivations.spiked_random_features.convex.energy import convex_free_energy
 from giantstep.derivations.spiked_random_features.convex.labels import label_channel
 from giantstep.derivations.spiked_random_features.convex.losses import (
     convex_loss,
@@ -22,30 +20,11 @@ from giantstep.derivations.spiked_random_features.convex.losses import (
 from giantstep.derivations.spiked_random_features.convex.solver import (
     NODES,
     Law,
+    bends,
     folds,
-    inner_width,
+    inner_widths,
 )
 from giantstep.numeric.kernel_arrays import converged_tables
-from giantstep.symbolic.expressions.activations import activation
-from giantstep.symbolic.systems.random_matrix import Resolvent
-
-
-@pytest.mark.parametrize("finite_width", [False, True])
-def test_for_the_square_loss_a_step_in_m_or_theta_ends_at_the_minimum(finite_width):
-    energy = convex_free_energy(
-        convex_loss("square"), label_channel("teacher", "sin", 0.1), activation("erf"),
-        finite_width=finite_width,
-    )  # fmt: skip
-    values = {e.unknown: e.value for e in energy.equations}
-    # Where a step ends does not depend on where it begins.
-    along_m = values[symbols.m].diff(symbols.m)
-    assert sp.simplify(along_m) == 0
-    by_conjugate = values[symbols.theta].diff(symbols.theta_hat)
-    along_theta = values[symbols.theta].diff(symbols.theta)
-    along_theta += by_conjugate * values[symbols.theta_hat].diff(symbols.theta)
-    # The resolvent is V_2, by its own equation.
-    at_solution = sp.simplify(along_theta).replace(Resolvent, lambda *_: symbols.V2)
-    assert sp.simplify(at_solution) == 0
 
 
 @pytest.mark.parametrize(
@@ -106,11 +85,26 @@ def test_a_readout_that_sees_no_mean_has_no_folds():
 
 def test_inner_averages_are_as_narrow_as_overlaps_are_large():
     # v = 1.1 at κ = 0, p = 2; q = 5.1.
+    middle = len(NODES) // 2
     found = _law(1.0, q1=1.0, q2=1.0, psi=2.0)
-    assert inner_width(found, smooth=False) == pytest.approx(0.5, rel=0.1)
-    large = _law(1.0, q1=1e3, q2=1e3)
-    assert inner_width(large, smooth=True) == pytest.approx(1.8 / math.sqrt(1.1e3), rel=1e-2)
-    assert inner_width(large, smooth=False) == np.inf
+    assert inner_widths(found, smooth=False)[middle] == pytest.approx(math.sqrt(1.1) / 2)
+    large = inner_widths(_law(1.0, q1=1e3, q2=1e3), smooth=True)
+    assert large[middle] == pytest.approx(1.8 / math.sqrt(1.1e3))
+    # Where the student saturates there is no variance left.
+    assert large[0] > 1e3
+    assert np.all(inner_widths(_law(1.0, q1=1e3, q2=1e3), smooth=False) == np.inf)
+
+
+def test_averages_bend_where_predictions_leave_a_kink():
+    # C − 1 = 5 erf(3κ) − 1, of deviation 0.2: averages of what has a kink at 1 vary near its zero.
+    distance = (5 * np.array([math.erf(3 * k) for k in NODES]) - 1) / 0.2
+    places, width = bends([distance])
+    kink = float(erfinv(1 / 5)) / 3
+    assert min(abs(place - kink) for place in places) < width
+    slope = 5 * 6 / math.sqrt(math.pi) * math.exp(-((3 * kink) ** 2)) / 0.2
+    assert width == pytest.approx(2 / slope, rel=0.3)
+    # A prediction that does not move bends nothing.
+    assert bends([np.zeros_like(NODES)]) == ([], np.inf)
 
 
 # ------------------------------------------------------------------ solved readouts
