@@ -159,6 +159,7 @@ MADE: dict[str, Callable[[], Any]] = {
     ),
     "TargetOutcome": lambda: SEEN,
     "ConjectureReport": lambda: ConjectureReport("dandi-1", (SEEN,), "4 networks"),
+    "Landscape": lambda: MAGNET.landscape("m", (-0.99, 0.99), beta=1.5, h=0.02),
     "FirstStep": lambda: gs.first_step("erf", "x1 + He(2, x2)"),
     "SampleComplexity": lambda: gs.sample_complexity("relu", "x1*x2 + He(3, x1)"),
     "GiantStep": lambda: gs.giant_step("x1*x2 + He(3, x1)", "relu", noise_variance="1/4"),

@@ -45,7 +45,6 @@ from ...result import Result, quantity
 from ..exact.fields import common_field
 from ..expressions._singularities import expanded
 from ..expressions.boundedness import far_out
-from ..expressions.expression_text import plain_fields
 from ..expressions.functions import relu
 from ..expressions.regularity import Parity, analyse
 from ..gaussian.hermite_polynomials import pairings
@@ -361,11 +360,6 @@ class GenerativeStep:
     witness: str
     subspace: Subspace
     coefficients: tuple[tuple[sp.Expr, ...], ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; coefficients as SymPy prints them."""
-        printed = {"coefficients": [list(map(str, vector)) for vector in self.coefficients]}
-        return plain_fields(self, "order", "transform", "witness", "subspace") | printed
 
 
 @dataclass(frozen=True)

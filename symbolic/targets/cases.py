@@ -1177,7 +1177,8 @@ class Leaf(Generic[T]):
     @property
     def plain(self) -> Any:
         """The answer as plain data."""
-        return self.value.to_dict() if hasattr(self.value, "to_dict") else str(self.value)
+        value: Any = self.value
+        return value.to_dict() if hasattr(value, "to_dict") else str(value)
 
     @property
     def summary(self) -> str:
