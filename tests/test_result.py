@@ -18,6 +18,7 @@ import sympy as sp
 import giantstep as gs
 import giantstep.derivations
 from giantstep import (
+    FreeEnergy,
     MultiIndex,
     OneGradientStep,
     OverlapDynamics,
@@ -70,6 +71,14 @@ M, H, BETA = sp.Symbol("m", real=True), sp.Symbol("h", real=True), sp.Symbol("be
 MAGNET = lower(
     SaddlePointSystem.from_fixed_point(
         {M: sp.tanh(BETA * (M + H))}, name="magnet", parameters=(BETA, H)
+    )
+)
+
+
+ISING = lower(
+    SaddlePointSystem.from_free_energy(
+        FreeEnergy(M**2 / 2 - sp.log(2 * sp.cosh(BETA * (M + H))) / BETA, (M,), (), (BETA, H)),
+        name="ising",
     )
 )
 
@@ -159,7 +168,7 @@ MADE: dict[str, Callable[[], Any]] = {
     ),
     "TargetOutcome": lambda: SEEN,
     "ConjectureReport": lambda: ConjectureReport("dandi-1", (SEEN,), "4 networks"),
-    "Landscape": lambda: MAGNET.landscape("m", (-0.99, 0.99), beta=1.5, h=0.02),
+    "Landscape": lambda: ISING.landscape("m", (-0.99, 0.99), beta=1.5, h=0.02),
     "FirstStep": lambda: gs.first_step("erf", "x1 + He(2, x2)"),
     "SampleComplexity": lambda: gs.sample_complexity("relu", "x1*x2 + He(3, x1)"),
     "GiantStep": lambda: gs.giant_step("x1*x2 + He(3, x1)", "relu", noise_variance="1/4"),
