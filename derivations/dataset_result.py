@@ -182,6 +182,8 @@ class DatasetResult(Result):
         try:
             found = cls(xr.load_dataset(path))
             missing = [name for name in cls._needed if name not in found.dataset.attrs]
+            if not missing:
+                found._check()
         except FileNotFoundError:
             raise ParameterError(f"there is no file {os.fspath(path)!r}") from None
         except (OSError, ValueError) as error:

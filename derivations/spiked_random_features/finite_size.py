@@ -67,6 +67,10 @@ class FiniteSizeStudy(DatasetResult):
     _document = "finite-size study"
     _needed = ("quantities",)
 
+    def _check(self) -> None:
+        if self.dataset.attrs.get("kind") != self._document:
+            raise ValueError("it is not a saved study")
+
     @property
     def quantities(self) -> tuple[str, ...]:
         """Names of the quantities."""
