@@ -187,9 +187,10 @@ class DatasetResult(Result):
         except FileNotFoundError:
             raise ParameterError(f"there is no file {os.fspath(path)!r}") from None
         except (OSError, ValueError) as error:
-            raise ParameterError(f"{os.fspath(path)!r} is no {cls._document}: {error}") from None
+            kind = cls._document.rpartition(" ")[2]
+            raise ParameterError(f"{os.fspath(path)!r} is not a saved {kind}: {error}") from None
         if missing:
-            raise ParameterError(f"{os.fspath(path)!r} is not a saved {cls._document}")
+            raise ParameterError(f"{os.fspath(path)!r} has no attribute {missing[0]!r}")
         return found
 
     def _check(self) -> None:

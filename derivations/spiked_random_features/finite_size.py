@@ -69,7 +69,7 @@ class FiniteSizeStudy(DatasetResult):
 
     def _check(self) -> None:
         if self.dataset.attrs.get("kind") != self._document:
-            raise ValueError("it is not a saved study")
+            raise ValueError("its attribute kind says something else")
 
     @property
     def quantities(self) -> tuple[str, ...]:
