@@ -378,18 +378,17 @@ class Case:
 
     def tidied(self) -> Case:
         """Return the same case without inequations that follow from the other conditions."""
-        kept = list(self.inequations)
+        left = self.inequations
         numbers = (
-            c for p in (*self.equations, *itertools.chain(*kept)) for c in _coefficients(p, self)
+            c for p in (*self.equations, *itertools.chain(*left)) for c in _coefficients(p, self)
         )
         # Bases over larger fields take long, for what is a matter of print.
-        removable = self.inequations if all(c.is_Rational for c in numbers) else ()
+        removable = left if all(c.is_Rational for c in numbers) else ()
         for part in removable:
-            others = tuple(p for p in kept if p != part)
-            without = replace(self, inequations=others)
+            without = replace(self, inequations=tuple(p for p in left if p != part))
             if without.vanish(part) is False:
-                kept = list(others)
-        return replace(self, inequations=tuple(sorted(kept, key=str)))
+                left = without.inequations
+        return replace(self, inequations=tuple(sorted(left, key=str)))
 
     @functools.cached_property
     def _finite_points(self) -> tuple[dict[sp.Symbol, sp.Expr], ...] | None:
