@@ -195,31 +195,27 @@ def _draw_simulation(axes: Any, simulation: xr.Dataset, over: str, name: str, pe
     )  # fmt: skip
     axes.errorbar(
         simulation[over],
-        simulation[f"{name}_mean"],
+        _mean(simulation, name),
         # One network has no standard error.
         yerr=bars if all(map(math.isfinite, bars)) else None,
         **{"fmt": "o", "elinewidth": 1.4, "capsize": 3, **look},
     )
 
 
-def plot_simulation(simulation: xr.Dataset, *, ax: Any = None, **style: Any) -> Any:
-    """Draw simulated test errors over the sample complexity, without a theory.
+def _mean(simulation: xr.Dataset, name: str) -> xr.DataArray:
+    return simulation[f"{name}_mean" if f"{name}_mean" in simulation else name]
 
-    Parameters
-    ----------
-    simulation : xarray.Dataset
-        With ``test_error_mean`` and its standard error over ``alpha``.
-    ax : matplotlib.axes.Axes, optional
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
-    data = simulation.sortby("alpha")
+def plot_simulation(
+    simulation: xr.Dataset, name: str = _ERROR, *, ax: Any = None, **style: Any
+) -> Any:
+    """Draw simulated means over their only axis, without a theory."""
+    (over,) = map(str, _mean(simulation, name).dims)
+    data = simulation.sortby(over) if over in simulation.coords else simulation
     with drawing(ax, style, size=_SIZE) as (axes, pen):
         look = Pen({"color": VERMILLION, **pen.style})
-        _draw_simulation(axes, data, "alpha", _ERROR, look)
-        _finish(axes, data, "alpha", [_ERROR])
+        _draw_simulation(axes, data, over, name, look)
+        _finish(axes, data, over, [name])
     return axes
 
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..errors import ConvergenceError, ParameterError
-from ..json_document import JsonDocument
+from ..labelled import NAMES
 from ..numeric.arguments import positive_number
 from ..numeric.saddle_point_solver import BatchSolution
-from ..pages import Block, Page, Table, latex_text
-from ..result import latex_number
+from ..pages import Block
 from .curve_figure import plot_curve
+from .dataset_result import DatasetResult
 from .json_text import saved_model
 from .kernels.arguments import Points, column, known_names
 from .kernels.sweep import (
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Columns = Mapping[str, Array]
 
-# Rows of a table, from both ends of a longer curve.
-_SHOWN = 12
 _COLUMNS = 4
 # Their results fill gigabytes; a guard against products of long axes.
 _MOST_POINTS = 10**8
@@ -338,7 +336,7 @@ class HasCurves(ABC):
             work,
             points,
             Variables(names.outputs, names.errors, "residual", "iterations", "converged"),
-            meanings={**names.meanings, **PARAMETERS},
+            meanings={**NAMES, **names.meanings, PAPER_RIDGE: NAMES["paper_ridge"]},
             attributes={
                 **model._curve_attributes(columns),
                 **points.fixed,
@@ -352,24 +350,8 @@ class HasCurves(ABC):
         return model._curve(result if execution.out else model._arranged(result))
 
 
-PARAMETERS = {
-    "alpha": "sample complexity n/d",
-    "beta": "aspect ratio p/d",
-    "ridge": "ridge penalty",
-    PAPER_RIDGE: "ridge penalty, mean-squared convention",
-    "step_size": "step size",
-    "alpha0": "sample complexity of the step",
-    "noise_variance": "variance of the label noise",
-    "spike_strength": "spike strength",
-    "bulk_variance": "bulk variance",
-    "alignment": "alignment of spike and teacher",
-    "width": "number of neurons",
-}
-"""What the parameters of models are, where all models agree."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Curve(Page, JsonDocument):
+class Curve(DatasetResult):
     """Answers of a model over one or several of its parameters.
 
     Attributes
@@ -381,27 +363,7 @@ class Curve(Page, JsonDocument):
     """
 
     _document = "curve"
-
-    dataset: xr.Dataset
-
-    def to_dataset(self) -> xr.Dataset:
-        """Return the labelled arrays, which save with ``to_netcdf``."""
-        return self.dataset
-
-    def __getitem__(self, name: str) -> xr.DataArray:
-        """Return one output, or the values of one parameter."""
-        if not isinstance(name, str):
-            raise TypeError(f"name one output, got {name!r}; curve.to_dataset() takes lists")
-        if name not in self.dataset.variables:
-            raise KeyError(f"{name!r}; there are: {', '.join(map(str, self.dataset.variables))}")
-        return self.dataset[name]
-
-    def __getattr__(self, name: str) -> xr.DataArray:
-        # Outputs and parameters as attributes: curve.test_error, curve.alpha.
-        dataset = self.__dict__.get("dataset")
-        if dataset is not None and name in dataset.variables:
-            return dataset[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    _needed = ("shown",)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -433,21 +395,6 @@ class Curve(Page, JsonDocument):
         simulation : xarray.Dataset, optional
             Networks over the same parameter, as ``model.simulate`` returns them; means with
             standard errors.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If there is no such output, or the curve is over more than two parameters.
-        MissingDependencyError
-            Without matplotlib.
         """
         return plot_curve(self, of, simulation=simulation, ax=ax, **style)
 
@@ -469,26 +416,9 @@ class Curve(Page, JsonDocument):
 
     def page(self) -> Iterable[Block]:
         """Return the outputs that matter most, at points from both ends of a long curve."""
-        data = self.dataset
-        names = [*self.axes, *self.shown[:_COLUMNS]]
-        first = data[self.shown[0]]
-        flat = [np.broadcast_to(_along(data[name], first), first.shape).ravel() for name in names]
-        n = first.size
-        half = _SHOWN // 2
-        some = range(n) if n <= _SHOWN else [*range(half), *range(n - half, n)]
-        rows = [tuple(f"{float(values[i]):.8g}" for values in flat) for i in some]
-        if n > _SHOWN:
-            rows.insert(half, tuple("…" for _ in names))
-        yield Table(rows, [name.replace("_", " ") for name in names])
+        names, like = [*self.axes, *self.shown[:_COLUMNS]], self.shown[0]
+        yield self._table(names, like, lambda x: [f"{float(v):.8g}" for v in self._flat(x, like)])
         yield self.rests_on
-
-    def latex(self) -> str:
-        """Return the table of the page as an array of LaTeX, without delimiters."""
-        (table,) = (block for block in self.page() if isinstance(block, Table))
-        rows = [[latex_text(heading) for heading in table.headings]]
-        rows += [[r"\dots" if x == "…" else latex_number(x) for x in row] for row in table.rows]
-        body = r" \\ ".join(" & ".join(row) for row in rows)
-        return rf"\begin{{array}}{{{'r' * len(table.headings)}}}{body}\end{{array}}"
 
     @property
     def rests_on(self) -> str:
@@ -508,44 +438,6 @@ class Curve(Page, JsonDocument):
         sizes = ", ".join(f"{name}: {n}" for name, n in self.dataset.sizes.items())
         return f"Curve({sizes}; {', '.join(self.shown)})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the dataset as plain values."""
-        # In the order in which they are read back.
-        names = (*self.dataset.coords, *self.dataset.data_vars)
-        types = {str(name): str(self.dataset[name].dtype) for name in names}
-        return {"dataset": _finite_texts(self.dataset.to_dict()), "types": types}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the curve that :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the values are no such curve.
-        """
-        import xarray as xr
-
-        try:
-            result = xr.Dataset.from_dict(dict(values["dataset"]))
-            if not {*str(result.attrs["shown"]).split()} <= {*map(str, result.data_vars)}:
-                raise ValueError("it has not the outputs that it says it has")
-            return cls(result.assign({k: v.astype(values["types"][k]) for k, v in result.items()}))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"the content is no curve written by to_json: {error}") from None
-
-
-def _along(one: xr.DataArray, like: xr.DataArray) -> Any:
-    """Return an array with the dimensions of another one, in their order."""
-    return one.broadcast_like(like).transpose(*like.dims).to_numpy()
-
-
-def _finite_texts(value: Any) -> Any:
-    """Return plain values in which numbers that JSON does not know are texts."""
-    if isinstance(value, dict):
-        return {str(k): _finite_texts(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite_texts(v) for v in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    return value.item() if isinstance(value, np.generic) else value
+    def _check(self) -> None:
+        if not {*self.shown} <= {*map(str, self.dataset.data_vars)}:
+            raise ValueError("it has not the outputs that it says it has")

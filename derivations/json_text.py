@@ -81,6 +81,10 @@ class SavedModel:
         super().__init_subclass__(**options)
         _KNOWN[cls._model] = cls
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Loaded kernels and tables stay behind; another process makes its own.
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
     def _arguments(self) -> Mapping[str, Any]:
         """Return what is written, as plain values."""
         return {
@@ -114,6 +118,11 @@ class SavedModel:
             raise
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"text is not a model written by to_json: {error}") from None
+
+    def latex(self) -> str:
+        """Return the equations of the model in LaTeX, without delimiters."""
+        equations: str = self.kernel().latex()  # type: ignore[attr-defined]
+        return equations
 
     def _repr_html_(self) -> str:
         rows = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..labelled import labelled
 from ..numeric.networks.measure import AXES
 from ..numeric.networks.run import Networks
 
@@ -15,25 +16,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.float64]
-
-_MEANING = {
-    "test_error": "error on fresh samples: squared against the noise-free target, or wrong signs",
-    "training_error": "error on the training set: squared against the labels, or wrong signs",
-    "test_loss": "mean loss of fresh labels",
-    "training_loss": "mean loss of the labels of the training set",
-    "objective": "training objective divided by the number of samples",
-    "certificate": "bound of the relative distance of the objective from its minimum",
-    "m": "overlap of the readout with the all-ones vector of a class",
-    "theta": "overlap of the readout with the projections of bulk rows on a spike",
-    "psi": "overlap of the readout with their projections on the rest of a teacher's direction",
-    "q1": "overlaps of the bulk rows that the readout combines, across the spikes",
-    "q2": "squared norm of the readout divided by the width",
-    "spike_strength": "length r of the mean row along the spike",
-    "bulk_variance": "mean squared length c of the rows across the spike",
-    "alignment": "overlap gamma of the spike with the teacher's direction",
-    "alpha": "sample complexity n/d",
-    "seed": "number of the network",
-}
 
 
 def axes_of(found: Networks, name: str) -> tuple[str, ...]:
@@ -86,8 +68,6 @@ def network_dataset(
     xarray.Dataset
         Axes of length one, but for ``seed`` and ``alpha``, are left out.
     """
-    import xarray as xr
-
     columns: dict[str, Any] = {}
     for name in found.quantities if names is None else names:
         axes, unit = axes_of(found, name), (units or {}).get(name, 1.0)
@@ -109,7 +89,7 @@ def network_dataset(
     if found.steps:
         coordinates = {**coordinates, "step": np.array(next(iter(found.steps.values())))}
     used = {axis for dims, _ in columns.values() for axis in dims}
-    dataset = xr.Dataset(
+    return labelled(
         columns,
         coords={
             **{name: np.asarray(v) for name, v in coordinates.items() if name in used},
@@ -117,7 +97,3 @@ def network_dataset(
         },
         attrs={**attributes, "kind": "simulation", "interrupted": int(found.interrupted)},
     )
-    for name, meaning in _MEANING.items():
-        if name in dataset:
-            dataset[name].attrs["long_name"] = meaning
-    return dataset

@@ -7,12 +7,11 @@ as texts or expressions, compiled here; :func:`simulate` trains many of them.
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 import sympy as sp
@@ -24,27 +23,18 @@ from ..numeric.networks import network as finite
 from ..numeric.networks.readout import ConvexReadout, Readout, RidgeReadout
 from ..numeric.networks.run import Measures, Networks, simulate as run
 from ..numeric.networks.sizes import sample_count
-from ..pages import Block, Page, Table
 from ..symbolic.expressions.activations import Activation, activation
 from ..symbolic.hermite.coefficients import hermite_coefficient
 from ..symbolic.printing.compiled import compiled
 from ..symbolic.targets.target import Target, closed_target as read_target
 from .activation_functions import elementwise
-from .curve_figure import plot_curve, plot_simulation
+from .curve_figure import plot_curve
 from .curves import Curve
-from .network_dataset import axes_of, mean_and_error, network_dataset
+from .dataset_result import Simulation
+from .network_dataset import network_dataset
 from .spiked_random_features.convex.losses import convex_loss, simulated_loss, x, y
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 Array = NDArray[np.float64]
-
-# Entries of a measured array that a table lists; larger ones are told by their shape.
-_LISTED = 12
-# What the table of errors shows, and what else readouts give.
-_SHOWN = ("test_error", "training_error")
-_ERRORS = ("test_loss", "training_loss", "objective", "certificate", "ridge")
 
 
 class Network(finite.Network):
@@ -103,6 +93,17 @@ class Network(finite.Network):
             options.setdefault("description", json.dumps(named, sort_keys=True))
         super().__init__(student=student, teacher=teacher, **options)
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another network has the same functions, by their texts, and options."""
+        if type(other) is not type(self):
+            return NotImplemented
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        named = self.description is not None
+        return all(a == b or (named and callable(a) and callable(b)) for a, b in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.description, self.dimension, self.width))
+
 
 def _is_symbolic(given: object) -> bool:
     # Expressions can be called, too.
@@ -154,176 +155,86 @@ def _loss_derivative(loss: Any) -> tuple[str, Any]:
     return str(result), compiled(result.with_numbers.diff(x), (y, x))
 
 
-@dataclass(frozen=True, repr=False)
-class SimulatedNetworks(Page):
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedNetworks(Simulation):
     """What networks of finite size achieved.
 
     Attributes
     ----------
-    network : Network
-    readout : RidgeReadout, ConvexReadout or None
-    seed : int
-        Entropy of the run.
-    networks : Networks
+    dataset : xarray.Dataset
+    network : Network or None
+        None, as what follows, of a result that was read from a document.
+    networks : Networks or None
         The arrays of all seeds: ``found["test_error"]`` is the same as
         ``found.networks["test_error"]``.
     """
 
-    network: finite.Network
-    readout: Readout | None
-    seed: int
-    networks: Networks = field(compare=False)
+    _document = "simulated networks"
+
+    network: finite.Network | None = None
+    networks: Networks | None = None
+
+    @classmethod
+    def of(
+        cls, network: finite.Network, readout: Readout | None, seed: int, networks: Networks
+    ) -> Self:
+        """Return what a run of networks measured."""
+        count = len(networks.completed)
+        rests_on = (
+            f"Simulation: mean and standard error of {count} "
+            f"network{'s' if count > 1 else ''} of d = {network.dimension}, "
+            f"p = {network.width}{', interrupted' if networks.interrupted else ''}."
+        )
+        coordinates: dict[str, Array] = {}
+        if readout is not None:
+            coordinates["alpha"] = np.asarray(readout.sizes) / network.dimension
+        if isinstance(readout, RidgeReadout) and readout.penalties is not None:
+            coordinates["ridge"] = np.atleast_1d(np.asarray(readout.penalties, dtype=float))
+        sizes = {"dimension": network.dimension, "width": network.width, "entropy": seed}
+        data = network_dataset(networks, coordinates, {**sizes, "rests_on": rests_on})
+        return cls(data, network, networks)
 
     def __getitem__(self, quantity: str) -> Array:
         """Return the array of a quantity; its first axis is the network."""
-        return self.networks[quantity]
+        return super().__getitem__(quantity) if self.networks is None else self.networks[quantity]
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of what was measured."""
+        return tuple(self._means) if self.networks is None else tuple(self.networks.quantities)
 
     def mean(self, quantity: str = "test_error") -> Array:
         """Mean over the networks; see :meth:`.run.Networks.mean`."""
+        if self.networks is None:
+            return np.asarray(self.dataset[f"{quantity}_mean"])
         return self.networks.mean(quantity)
 
     def standard_error(self, quantity: str = "test_error") -> Array:
         """Standard error of the mean; see :meth:`.run.Networks.standard_error`."""
+        if self.networks is None:
+            return np.asarray(self.dataset[f"{quantity}_standard_error"])
         return self.networks.standard_error(quantity)
 
-    @property
-    def rests_on(self) -> str:
-        """What the numbers rest on, in words."""
-        count = len(self.networks.completed)
-        state = ", interrupted" if self.networks.interrupted else ""
-        return (
-            f"Simulation: mean and standard error of {count} "
-            f"network{'s' if count > 1 else ''} of d = {self.network.dimension}, "
-            f"p = {self.network.width}{state}."
-        )
-
-    def page(self) -> Iterable[Block]:
-        """Return tables of means with standard errors."""
-        shown = [name for name in _SHOWN if name in self.networks.quantities]
-        if shown and len(axes_of(self.networks, shown[0])) == 3:
-            yield self._errors(shown)
-        else:
-            shown = []
-        rest, large = [], []
-        for name in self.networks.quantities:
-            if name in _ERRORS or (name in _SHOWN and name in shown):
-                continue
-            mean, error = mean_and_error(self.networks, name)
-            if mean.size > _LISTED:
-                large.append(f"{name} {mean.shape}")
-                continue
-            for index in np.ndindex(mean.shape):
-                rest.append(
-                    (self._label(name, index), _with_error(float(mean[index]), float(error[index])))
-                )
-        if rest:
-            yield Table(rest)
-        if large:
-            yield f"Arrays: {', '.join(large)}"
-        yield self.rests_on
-
-    def _errors(self, names: Sequence[str]) -> Table:
-        """Return errors, a row for each sample complexity and penalty."""
-        assert self.readout is not None
-        result = [mean_and_error(self.networks, name) for name in names]
-        ratios = np.asarray(self.readout.sizes) / self.network.dimension
-        ridges, _ = mean_and_error(self.networks, "ridge")
-        rows = [
-            [
-                f"{ratios[i]:.6g}",
-                f"{ridges[i, k]:.6g}",
-                *(_with_error(float(mean[i, k]), float(error[i, k])) for mean, error in result),
-            ]
-            for i, k in np.ndindex(ridges.shape)
-        ]
-        return Table(rows, ["α", "λ", *(name.replace("_", " ") for name in names)])
-
-    def _label(self, name: str, index: tuple[int, ...]) -> str:
-        shape, axes = self.networks[name].shape[1:], axes_of(self.networks, name)[1:]
-        coordinates = self._coordinates()
-        parts = [
-            f"{axis} {coordinates[axis][i]:g}" if axis in coordinates else f"{axis} {i}"
-            for axis, i, size in zip(axes, index, shape, strict=True)
-            if size > 1
-        ]
-        return f"{name.replace('_', ' ')} ({', '.join(parts)})" if parts else name.replace("_", " ")
-
-    def _coordinates(self) -> dict[str, Array]:
-        steps = next(iter(self.networks.steps.values()), ())
-        result: dict[str, Array] = {"step": np.asarray(steps)} if steps else {}
-        if self.readout is None:
-            return result
-        result |= {"alpha": np.asarray(self.readout.sizes) / self.network.dimension}
-        if isinstance(self.readout, RidgeReadout) and self.readout.penalties is not None:
-            result["ridge"] = np.atleast_1d(np.asarray(self.readout.penalties, dtype=float))
-        return result
-
-    def to_dataset(self) -> xr.Dataset:
-        """Return all quantities with their means and standard errors as labelled arrays.
-
-        Returns
-        -------
-        xarray.Dataset
-            Over ``seed`` and, for what readouts achieve, ``alpha`` and ``ridge`` if there are
-            several; beside every quantity ``…_mean`` and ``…_standard_error``.
-        """
-        return network_dataset(
-            self.networks,
-            self._coordinates(),
-            {
-                "dimension": self.network.dimension, "width": self.network.width,
-                "entropy": self.seed, "rests_on": self.rests_on,
-            },
-        )  # fmt: skip
-
     def plot(self, theory: Curve | None = None, *, ax: Any = None, **style: Any) -> Any:
-        """Draw the test error over the sample complexity with standard errors.
+        """Draw means with standard errors, beside a learning curve of any model.
 
-        Parameters
-        ----------
-        theory : Curve, optional
-            A learning curve of any model, drawn as a line.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If there are no errors, or several penalties.
-        MissingDependencyError
-            Without matplotlib.
+        As :meth:`.Drawn.plot`; with a theory, errors over the sample complexity.
         """
+        if theory is None:
+            return super().plot(ax=ax, **style)
         data = self.to_dataset()
         if "test_error_mean" not in data or data["test_error_mean"].dims != ("alpha",):
             raise ParameterError(
                 "plot draws test errors over the sample complexity; measure 'errors' with one ridge"
             )
-        if theory is None:
-            return plot_simulation(data, ax=ax, **style)
         return plot_curve(theory, simulation=data, ax=ax, **style)
 
     def __repr__(self) -> str:
+        sizes = self.dataset.attrs
         return (
-            f"SimulatedNetworks({len(self.networks.completed)} networks, "
-            f"d = {self.network.dimension}, p = {self.network.width}: "
-            f"{', '.join(self.networks.quantities)})"
+            f"SimulatedNetworks({self.dataset.sizes['seed']} networks, "
+            f"d = {sizes['dimension']}, p = {sizes['width']}: {', '.join(self._means)})"
         )
-
-
-def _with_error(mean: float, error: float) -> str:
-    """Return a mean to the second digit of its standard error."""
-    if not 0 < error < math.inf:
-        return f"{mean:.6g}"
-    decimals = 1 - math.floor(math.log10(error))
-    if not -4 <= decimals <= 8:
-        return f"{mean:.6g} ± {error:.2g}"
-    return f"{round(mean, decimals):.{max(decimals, 0)}f} ± {error:.{max(decimals, 0)}f}"
 
 
 def simulate(
@@ -401,7 +312,7 @@ def simulate(
         network, measure, readout=readout, seeds=seeds, seed=seed, workers=workers,
         executor=executor, store=store, description=description, progress=progress,
     )  # fmt: skip
-    return SimulatedNetworks(network, readout, result.seed, result)
+    return SimulatedNetworks.of(network, readout, result.seed, result)
 
 
 def _readout(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..digits import error_text
 from ..errors import ConvergenceError, ParameterError
+from ..labelled import labelled
 from ..numeric.arguments import checked_switch, moderate_number, real_number
 from ..numeric.optimum import Axis, LocalMinimum, Objective, Slopes, search
 from ..pages import Block, Table
@@ -464,8 +465,6 @@ def _optima(
     progress: bool,
 ) -> xr.Dataset:
     """Return optima over all combinations of arrays of parameters."""
-    import xarray as xr
-
     # Looks for notebook widgets, which costs time at every import.
     from tqdm.auto import tqdm
 
@@ -479,7 +478,7 @@ def _optima(
     columns["minima"] = np.zeros(shape, dtype=np.int32)
 
     def dataset() -> xr.Dataset:
-        return xr.Dataset(
+        return labelled(
             {name: (tuple(several), values) for name, values in columns.items()},
             coords=dict(several),
             attrs={

@@ -7,6 +7,7 @@ parameters move with its own (:class:`Directions`). The rest is the tangent prog
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..digits import checked_digits
-from ..errors import ParameterError
+from ..errors import AssumptionError, ConvergenceError, ParameterError
 from ..numeric.arguments import LEAST_MODERATE, moderate_number
-from ..numeric.optimum import Axis, Objective
+from ..numeric.optimum import Axis, Differenced, Objective
 from .curves import HasCurves
 from .kernels.sensitivities import KernelObjective, along, chosen_names, tangent_code
 from .optima import Question, optimum
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+_DIFFERENCED_RTOL, _ROUNDING = 1e-10, 1e-12
 _SYMBOLS = {"step_size": "s", "alpha0": r"\alpha_0", "width": "p"}
 
 
@@ -53,16 +55,8 @@ class Directions:
     excluded: Mapping[str, str] = field(default_factory=dict)
 
 
-class HasSensitivities(HasCurves):
-    """A model whose answers can be differentiated."""
-
-    @abstractmethod
-    def kernel(self) -> Kernel:
-        """Return the kernel, with the parameters of the model as defaults."""
-
-    @abstractmethod
-    def _directions(self, *, exact: bool) -> Directions:
-        """Return how parameters move: in floats, or as exact numbers and functions of them."""
+class HasOptima(HasCurves):
+    """A model whose answers can be optimised."""
 
     _error: ClassVar[str] = "test_error"
     """What :meth:`optimum` makes small unless it is told."""
@@ -156,6 +150,22 @@ class HasSensitivities(HasCurves):
                 f"loss, and of one gradient step, not of {type(self).__name__}; leave digits out"
             )
         return optimum(self._question(), **asked)
+
+    def _question(self) -> Question:
+        """Return the model as what optima are asked of."""
+        return ValuesQuestion(self)
+
+
+class HasSensitivities(HasOptima):
+    """A model whose answers can be differentiated."""
+
+    @abstractmethod
+    def kernel(self) -> Kernel:
+        """Return the kernel, with the parameters of the model as defaults."""
+
+    @abstractmethod
+    def _directions(self, *, exact: bool) -> Directions:
+        """Return how parameters move: in floats, or as exact numbers and functions of them."""
 
     def _question(self) -> Question:
         """Return the model as what optima are asked of."""
@@ -304,11 +314,12 @@ def places(
             raise ParameterError(f"{name} is missing: give {name}=..., or optimise over it, too")
     # Those of a readout are its features'.
     features = getattr(model, "features", model)
-    own = {name: getattr(features, name) for name in ("beta", "noise_variance")}
+    own = {x: getattr(features, x) for x in ("beta", "noise_variance") if hasattr(features, x)}
     for name in (*model._asked, "beta"):
         if name in fixed or name in own:
             moderate_number(name, fixed.get(name, own.get(name)))
-    if (noise := fixed.get("noise_variance", own["noise_variance"])) > 1 / LEAST_MODERATE:
+    noise = fixed.get("noise_variance", own.get("noise_variance", 0.0))
+    if noise > 1 / LEAST_MODERATE:
         moderate_number("noise_variance", noise)
     known: dict[tuple[float, ...], Any] = {}
 
@@ -322,6 +333,52 @@ def places(
         return known[key], asked
 
     return place
+
+
+@dataclass(frozen=True)
+class ValuesQuestion:
+    """A model whose outputs are known without derivatives, as what optima are asked of."""
+
+    model: Any
+
+    @property
+    def name(self) -> str:
+        """What the model is."""
+        return str(type(self.model).__name__)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Those of its curves."""
+        return tuple(self.model._names().outputs)
+
+    @property
+    def domains(self) -> Mapping[str, str]:
+        """Those of the parameters."""
+        return searched_domains(self.model)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the model, and the release."""
+        return {"model": self.model.to_json(), "giantstep_version": __version__}
+
+    def objective(
+        self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
+    ) -> tuple[Objective, bool]:
+        """Return an output with its gradient by extrapolated differences."""
+        place = places(self.model, axes, fixed)
+
+        def values(points: Array) -> tuple[Array, Array]:
+            found = np.full((2, len(points)), np.nan)
+            for k, point in enumerate(points):
+                moved, at = place(point)
+                columns = {name: np.array([value]) for name, value in at.items()}
+                with contextlib.suppress(ConvergenceError, AssumptionError):
+                    solved = moved._solve_rows(columns, _DIFFERENCED_RTOL, raising=True)
+                    value, error = solved.values[of][0], solved.errors[of][0]
+                    known = error if np.isfinite(error) else 0.0
+                    found[:, k] = value, known + _ROUNDING * abs(value)
+            return found[0], found[1]
+
+        return Differenced(values, axes), False
 
 
 class ModelQuestion:

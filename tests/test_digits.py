@@ -135,7 +135,7 @@ NUMBERS = ("test_error", "training_error", "V1", "V2", "m", "theta", "psi", "q1"
 
 
 def texts_of(found, names):
-    return {row.name: row.text for row in found.rows() if row.name in names}
+    return {row.name: row.text for row in found.entries() if row.name in names}
 
 
 def agree(results):

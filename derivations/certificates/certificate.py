@@ -87,7 +87,9 @@ class CertifiedValues(Result):
     def page(self) -> Iterable[Block]:
         """Return the intervals, what is proven of them and on which assumptions."""
         yield self.title
-        yield Table([(row.words, row.text) for row in self.rows()], ("quantity", "proven interval"))
+        yield Table(
+            [(row.words, row.text) for row in self.entries()], ("quantity", "proven interval")
+        )
         yield self.statement
         yield "assumed:"
         yield Listing(self.assumptions, mark="")
@@ -245,7 +247,7 @@ class Certificate(Result):
     def page(self) -> Iterable[Block]:
         """Return what is proven, and on which assumptions."""
         yield self.statement
-        yield Table([(row.words, row.text) for row in self.rows()])
+        yield Table([(row.words, row.text) for row in self.entries()])
         yield "on the assumptions that"
         yield Listing(self.assumptions)
 

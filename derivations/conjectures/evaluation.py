@@ -265,7 +265,7 @@ def _kernel_name(model: Any, name: str) -> str:
 
 
 def _with_error(result: Any, name: str) -> tuple[Any, Any]:
-    for row in result.rows():
+    for row in result.entries():
         if row.name == name:
             error = getattr(result, "errors", {}).get(name)
             return row.value, abs(row.value) * 10.0**-15 if error is None else error

@@ -26,6 +26,7 @@ from sympy.core.function import AppliedUndef
 from ...digits import checked_digits, held_digits
 from ...errors import ApproximationWarning, ParameterError
 from ...json_document import JsonDocument
+from ...labelled import labelled
 from ...numeric.arguments import checked_switch, real_number, whole_number
 from ...packed_numbers import SentWithDigits
 from ...pages import Table, Typeset, as_html
@@ -643,14 +644,12 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
 
     def to_dataset(self) -> xr.Dataset:
         """Return the coefficients of every output over the exponents, as floats."""
-        import xarray as xr
-
         values = {
             name: ("exponent", [float(c) for c in known], {"symbol": self.symbols[name]})
             for name, known in self.coefficients.items()
         }
         about = {"expansion": self.name, "parameter": self.parameter, "region": self.region}
-        return xr.Dataset(
+        return labelled(
             values, {"exponent": [float(e) for e in self.exponents]},
             {**about, "remainder_order": float(self.remainder_order), "rests_on": self.rests_on},
         )  # fmt: skip

@@ -15,14 +15,13 @@ variance of the student, μ_2² there, is :math:`\mathbb{E}\sigma^2 - \mu_0^2 - 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sympy as sp
 
 from ...errors import ParameterError
 from ...numeric.arguments import nonnegative_number, positive_number
-from ...pages import Typeset
+from ...result import Result, quantity
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.hermite.coefficients import (
     correlation_square,
@@ -31,12 +30,11 @@ from ...symbolic.hermite.coefficients import (
     variance,
 )
 from ...symbolic.targets.target import Target, target as read_target
-from ..formulas import latex
 from ..symbols import alpha0, noise
 
 
 @dataclass(frozen=True, repr=False)
-class FirstStep(Typeset):
+class FirstStep(Result):
     r"""Limits of the parts of the first gradient, exact, in α0 and Δ.
 
     Attributes
@@ -59,15 +57,21 @@ class FirstStep(Typeset):
         Squared cosine of :math:`X^Ty` and :math:`C_1`, γ².
     """
 
+    _document = "first step"
+    _where = ("student", "target")
+    _relation = r"\to"
+
     student: Activation
     target: Target
     mean_derivative: sp.Expr
     linear_part: sp.Matrix
     label_square: sp.Expr
-    spike: sp.Expr
-    bulk: sp.Expr
-    output: sp.Expr
-    alignment: sp.Expr
+    spike: sp.Expr = field(metadata=quantity("spike", r"\sqrt{N}\,\|A\|_{\mathrm{op}}"))
+    bulk: sp.Expr = field(metadata=quantity("bulk", r"\sqrt{N}\,\|B\|_F"))
+    output: sp.Expr = field(metadata=quantity("output", r"N\,\|C\|_{\mathrm{op}}"))
+    alignment: sp.Expr = field(metadata=quantity("alignment", r"\cos^2(X^\top y, C_1)"))
+
+    rests_on = "limits d, n, N → ∞, exact"
 
     @property
     def population_spike(self) -> sp.Matrix:
@@ -99,28 +103,10 @@ class FirstStep(Typeset):
                 f"the limits hold {', '.join(map(str, named))}; give values to the parameters, or "
                 "take the expressions"
             )
-        return {name: float(e.subs(rule).evalf(17)) for name, e in self._limits().items()}
+        return {name: float(e.subs(rule).evalf(17)) for name, e in self._numbers().items()}
 
-    def _limits(self) -> Mapping[str, sp.Expr]:
-        names = ("spike", "bulk", "output", "alignment")
-        return {name: getattr(self, name) for name in names}
-
-    def __repr__(self) -> str:
-        return (
-            f"FirstStep({self.student} on {self.target}: spike {self.spike}, bulk {self.bulk}, "
-            f"alignment {self.alignment})"
-        )
-
-    def latex(self) -> str:
-        """Return the limits as lines of LaTeX, without delimiters."""
-        heads = {
-            "spike": r"\sqrt{N}\,\|A\|_{\mathrm{op}}",
-            "bulk": r"\sqrt{N}\,\|B\|_F",
-            "output": r"N\,\|C\|_{\mathrm{op}}",
-            "alignment": r"\cos^2(X^\top y, C_1)",
-        }
-        lines = [rf"{heads[name]} &\to {latex(limit)}" for name, limit in self._limits().items()]
-        return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
+    def _numbers(self) -> dict[str, sp.Expr]:
+        return {row.name: row.value for row in self.entries()}
 
 
 def first_step(

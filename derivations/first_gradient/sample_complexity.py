@@ -24,10 +24,10 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError, ParameterError
-from ...json_document import WritesJson
 from ...numeric.arguments import nonnegative_number, whole_number
-from ...pages import Block, Page, Table, Typeset
-from ...pictures import Drawn, Line, Lines
+from ...pages import Block, Table
+from ...pictures import Line, Lines
+from ...result import Result
 from ...runtime.precision import local_context
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.expressions.standing import Standing
@@ -88,7 +88,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, repr=False)
-class SampleComplexity(Page, Typeset, Drawn, WritesJson):
+class SampleComplexity(Result):
     r"""The ledger of a student and a target.
 
     Attributes
@@ -107,6 +107,8 @@ class SampleComplexity(Page, Typeset, Drawn, WritesJson):
     noise : Expr
         V, in d, n and Δ.
     """
+
+    _document = "sample complexity"
 
     student: Activation
     target: Target
@@ -205,29 +207,6 @@ class SampleComplexity(Page, Typeset, Drawn, WritesJson):
         ]
         return r"\begin{array}{lll}" + r" \\ ".join(lines) + r"\end{array}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values: texts, numbers, lists and dictionaries."""
-        return {
-            "student": str(self.student),
-            "target": str(self.target),
-            "leap_index": self.leap_index,
-            "degree": self.degree,
-            "directions": self.directions,
-            "hessian_rank": self.hessian_rank,
-            "rows": [
-                {
-                    "subject": row.subject,
-                    "relation": row.relation,
-                    "scale": None if row.scale is None else str(row.scale),
-                    "standing": row.standing.value,
-                    "source": row.source,
-                    "obstacle": row.obstacle,
-                    "remark": row.remark,
-                }
-                for row in self.rows
-            ],
-        }
-
 
 def sample_complexity(
     student: str | sp.Expr | Activation, target: str | sp.Expr | Activation | Target
@@ -260,7 +239,7 @@ def sample_complexity(
     sigma = activation(student, argument="student")
     f = read_target(target)
     mu1, mu2 = (hermite_coefficient(sigma, k) for k in (1, 2))
-    leap = leap_index(f)
+    leap = int(leap_index(f))
     hessian = sp.Matrix(f.dimension, f.dimension, sp.flatten(f.hermite_tensor(2).tolist()))
     rank = _rank(hessian)
     directions = _directions(f)

@@ -222,7 +222,7 @@ class TrainedNetworks(Result):
     def page(self) -> Iterable[Block]:
         """Return what was trained, and the means with their standard errors."""
         yield self._headline()
-        rows = [(row.words, row.text) for row in self.rows()]
+        rows = [(row.words, row.text) for row in self.entries()]
         angles = enumerate(self.principal_angles, start=1)
         # Behind both shares.
         rows[2:2] = [(f"principal angle {i}", str(angle)) for i, angle in angles]

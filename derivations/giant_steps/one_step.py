@@ -31,20 +31,19 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, cast
 
 import sympy as sp
 
-from ...errors import AssumptionError, ExpressionError, ParameterError
-from ...json_document import WritesJson
+from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import positive_number, real_number, whole_number
-from ...pages import Block, Page, Table, Typeset
+from ...pages import Block, Table
+from ...result import Result
 from ...symbolic.expressions.activations import Activation, activation, z as variable
-from ...symbolic.expressions.expression_text import expression_text
 from ...symbolic.expressions.parser import Parameters, parse_expression
 from ...symbolic.expressions.regularity import Parity, require_square_integrable
 from ...symbolic.expressions.standing import Standing
@@ -162,7 +161,7 @@ _MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, repr=False)
-class GiantStep(Page, Typeset, WritesJson):
+class GiantStep(Result):
     r"""What one giant step learns of a target; made by :func:`giant_step`.
 
     Attributes
@@ -203,6 +202,9 @@ class GiantStep(Page, Typeset, WritesJson):
     >>> step.leap_index, step.order, step.learned
     (2, 3, Subspace ⟨e1⟩ of R^2)
     """
+
+    _document = "giant step"
+    _derived = ("statements",)
 
     target: Target
     student: Activation
@@ -597,45 +599,10 @@ class GiantStep(Page, Typeset, WritesJson):
         ] or [rf"\text{{{_escaped(self.obstruction)}}}"]
         return r"\begin{array}{lll}" + r" \\ ".join(lines) + r"\end{array}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values: what the step was made of, and what was found."""
-        return {
-            "target": expression_text(self.target.expr),
-            "variables": [x.name for x in self.target.variables],
-            "student": student_text(self),
-            "biases": self.biases,
-            "noise_variance": expression_text(self.noise_variance),
-            "leap_index": self.leap_index,
-            "order": self.order,
-            "learned": self.learned.to_dict(),
-            "basis": self.basis,
-            "unseen": list(self.unseen),
-            "statements": [
-                asdict(row) | {"standing": row.standing.value} for row in statements(self)
-            ],
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> GiantStep:
-        """Return the step that :meth:`to_dict` described, derived again; texts are parsed.
-
-        Examples
-        --------
-        >>> step = giant_step("x1 + x1*x2", "gelu", noise_variance=sp.Rational(1, 4))
-        >>> GiantStep.from_dict(step.to_dict()) == step
-        True
-        """
-        try:
-            variables = [sp.Symbol(str(name)) for name in content["variables"]]
-            texts = [str(content[key]) for key in ("target", "student", "noise_variance")]
-            biases = content["biases"]
-        except (LookupError, TypeError):
-            raise ExpressionError(
-                "the content is not that of a giant step as to_dict writes it"
-            ) from None
-        return giant_step(
-            read_target(texts[0], variables), texts[1], noise_variance=texts[2], biases=biases
-        )
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """What is known of the step, with what each statement rests on."""
+        return statements(self)
 
 
 def giant_step(
@@ -779,11 +746,6 @@ def _variance(value: sp.Expr | Fraction | int | str) -> sp.Expr:
         hint = "; declare its symbols nonnegative" if exact.free_symbols else ""
         raise ParameterError(f"noise_variance must be >= 0 and finite, got {value}{hint}")
     return exact
-
-
-def student_text(step: GiantStep) -> str:
-    """Return the student without its bias as text that is read back."""
-    return expression_text(step.student.expr.xreplace({BIAS: sp.S.Zero}))
 
 
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"

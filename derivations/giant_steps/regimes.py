@@ -22,19 +22,18 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import sympy as sp
 
 from ...errors import AssumptionError, ParameterError, UndecidedError
-from ...json_document import WritesJson
-from ...pages import Table, Typeset, aligned, as_html
-from ...pictures import Bars, Drawn
+from ...pages import Block, Table
+from ...pictures import Bars
+from ...result import Result
 from ...symbolic.expressions.activations import Activation, activation
-from ...symbolic.expressions.expression_text import expression_text
 from ...symbolic.expressions.parser import Parameters
 from ...symbolic.expressions.standing import Standing
 from ...symbolic.gaussian.zero_test import is_exactly_zero
@@ -223,7 +222,7 @@ _RANKS = (
 
 
 @dataclass(frozen=True, repr=False)
-class FitPrediction(Typeset, Drawn, WritesJson):
+class FitPrediction(Result):
     r"""The predicted fit for one scaling of samples and neurons with the dimension.
 
     Made by :func:`predict_fit`.
@@ -251,6 +250,9 @@ class FitPrediction(Typeset, Drawn, WritesJson):
     >>> fit.subspace, fit.fitted, fit.residual, str(fit.standing)
     (Subspace ⟨e1⟩ of R^2, x1*x2 + x1, 2, 'conjecture')
     """
+
+    _document = "predicted fit"
+    _derived = ("kappa", "subspace", "residual", "standing", "source", "caveats")
 
     samples_exponent: sp.Rational
     width_exponent: sp.Rational
@@ -304,11 +306,12 @@ class FitPrediction(Typeset, Drawn, WritesJson):
         """What has to be known beside the numbers."""
         return (*self.subspace_basis.caveats, *self.error_basis.caveats)
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return the prediction, and what its parts rest on."""
         degree = self.projection.degree
         n, p = _power(self.samples_exponent), _power(self.width_exponent)
         student = "" if self.student is None else f", student {self.student}"
-        lines = [
+        return [
             f"f = {self.target}; n ~ {n}, p ~ {p}, steps {self.steps}{student}",
             f"learned subspace U = {self.subspace}"
             f" ({self.subspace_basis.standing.value}: {self.subspace_basis.source})",
@@ -318,7 +321,6 @@ class FitPrediction(Typeset, Drawn, WritesJson):
             f" ({self.error_basis.standing.value}: {self.error_basis.source})",
             *(f"note: {caveat}" for caveat in self.caveats),
         ]
-        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return (
@@ -335,33 +337,15 @@ class FitPrediction(Typeset, Drawn, WritesJson):
         """Return the error as a bar."""
         return _bars(self.target, [self])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; exact numbers and functions as texts."""
-        return {
-            "samples_exponent": str(self.samples_exponent),
-            "width_exponent": str(self.width_exponent),
-            "steps": self.steps,
-            "student": None if self.student is None else str(self.student),
-            "subspace": self.subspace.to_dict(),
-            "decided": self.decided,
-            "kappa": str(self.kappa),
-            "fitted": None if self.projection.bounds else expression_text(self.fitted),
-            "residual": expression_text(self.residual),
-            "relation": self.relation,
-            "standing": self.standing.value,
-            "subspace_standing": self.subspace_basis.standing.value,
-            "error_standing": self.error_basis.standing.value,
-            "source": self.source,
-            "caveats": list(self.caveats),
-        }
-
 
 @dataclass(frozen=True, repr=False)
-class RegimeTable(Typeset, Drawn, WritesJson):
+class RegimeTable(Result):
     """Predictions for several scalings, one row each.
 
     Made by :func:`regimes`.
     """
+
+    _document = "regimes"
 
     target: Target
     student: Activation | None
@@ -372,7 +356,8 @@ class RegimeTable(Typeset, Drawn, WritesJson):
         """The predicted errors, row by row."""
         return tuple(row.residual for row in self.rows)
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return a table of the rows with their sources and caveats."""
         notes: dict[str, int] = {}
         cells = []
         for row in self.rows:
@@ -385,13 +370,13 @@ class RegimeTable(Typeset, Drawn, WritesJson):
                 [n, p, steps, subspace, kappa, _cut(fitted, _LONGEST_FUNCTION), error, basis]
             )
         head = f"f = {self.target}, E f^2 = {number_text(self.rows[0].projection.norm_squared)}"
-        if self.student is not None:
-            head += f", student {self.student}"
-        below = [f"[{number}] {note}" for note, number in notes.items()]
-        lines = [head, aligned(_HEADINGS, cells), _LEGEND]
+        yield head if self.student is None else f"{head}, student {self.student}"
+        beside = [(function_text(row.projection), number_text(row.residual)) for row in self.rows]
+        yield Table(cells, (*_HEADINGS, "fitted in full", "error in full"), beside=beside)
+        yield _LEGEND
         if any(not row.decided for row in self.rows):
-            lines.append("+: U may be larger")
-        return "\n".join([*lines, *below])
+            yield "+: U may be larger"
+        yield from (f"[{number}] {note}" for note, number in notes.items())
 
     def __repr__(self) -> str:
         errors = ", ".join(str(value) for value in self.residuals)
@@ -401,29 +386,9 @@ class RegimeTable(Typeset, Drawn, WritesJson):
         """Return the table in LaTeX, an array without delimiters."""
         return table_latex(self.rows)
 
-    def to_html(self) -> str:
-        """Return the table in HTML, with all sources and caveats."""
-        title = f"f = {self.target}, E f² = {number_text(self.rows[0].projection.norm_squared)}"
-        if self.student is not None:
-            title += f", student {self.student}"
-        rows = [[*_cells(row), row.standing.value, "; ".join(_notes(row))] for row in self.rows]
-        return as_html([title, Table(rows, (*_HEADINGS, "sources and caveats"))])
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
     def picture(self) -> Bars:
         """Return the errors as bars, with the subspaces that are learned."""
         return _bars(self.target, self.rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {
-            "target": str(self.target),
-            "student": None if self.student is None else str(self.student),
-            "norm_squared": str(self.rows[0].projection.norm_squared),
-            "rows": [row.to_dict() for row in self.rows],
-        }
 
 
 def predict_fit(

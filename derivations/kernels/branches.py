@@ -16,6 +16,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import ConvergenceError, ParameterError
+from ...labelled import labelled
 from ...numeric.arguments import real_number
 from ...numeric.branches import CROSSING
 from ...pages import Block, Listing
@@ -480,14 +481,6 @@ class BranchDiagram(Result, Traced):
         ----------
         unknown : str, optional
             What to draw, an unknown, an output or "free_energy"; default: the first unknown.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
         """
         name = next(iter(self.equations)) if unknown is None else unknown
         with drawing(ax, style) as (axes, pen):
@@ -525,8 +518,6 @@ class BranchDiagram(Result, Traced):
 
     def to_dataset(self) -> xr.Dataset:
         """Return all points with their branches as a labelled data set, one row each."""
-        import xarray as xr
-
         columns: dict[str, Array] = {
             "branch": np.concatenate([np.full(len(b), n) for n, b in enumerate(self.branches)])
             if self.branches else np.zeros(0, dtype=int),
@@ -548,7 +539,7 @@ class BranchDiagram(Result, Traced):
         if modes:
             found["hessian_eigenvalue"] = (("point", "mode"), np.concatenate(modes))
         about = {"kernel": self.name, "stability": self.stability, "sought": self.sought}
-        return xr.Dataset(found, attrs={**about, **self.parameters})
+        return labelled(found, attrs={**about, **self.parameters})
 
     def latex(self) -> str:
         """Return the conditions of the special points in LaTeX."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from ...errors import ConvergenceError, ParameterError
+from ...labelled import labelled
 from ...numeric.arguments import is_one_of, positive_number, whole_number
 from ...numeric.branches import SAME, Equations, Remembered
 from ...numeric.first_values import spread
@@ -648,8 +649,6 @@ def iterate(
     >>> print(path.ending, f"{float(path.m[-1]):.10f}")
     a fixed point after 18 steps 0.9575040241
     """
-    import xarray as xr
-
     if isinstance(damping, bool) or not isinstance(damping, int | float) or not 0 <= damping < 1:
         raise ParameterError(f"damping must be a number from 0 to less than 1, got {damping!r}")
     steps = whole_number("steps", steps)
@@ -692,7 +691,7 @@ def iterate(
     places = np.arange(float(len(rows)))
     reached = _reached(events, places, columns, None)
     columns["change"] = np.array(changes)
-    return xr.Dataset(
+    return labelled(
         {name: ("step", column) for name, column in columns.items()},
         coords={"step": np.arange(len(rows))},
         attrs={
@@ -763,8 +762,6 @@ def flow(
     >>> print(f"{float(path.m[-1]):.6f} {path.attrs['reached_m']:.6f}")
     0.957504 1.984051
     """
-    import xarray as xr
-
     family = _mapped(kernel, parameters, data, rtol)
 
     def velocity(x: Array) -> Array:
@@ -780,7 +777,7 @@ def flow(
     tables = [{n: float(c[i]) for n, c in batch.values.items()} for i in range(len(rows))]
     columns = _columns(family, rows, tables)
     known_names(events or {}, family.names, "unknown of the flow")
-    return xr.Dataset(
+    return labelled(
         {name: ("time", column) for name, column in columns.items()},
         coords={"time": times},
         attrs={"kernel": kernel.name, **_reached(events, times, columns, (family.names, at))},

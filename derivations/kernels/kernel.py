@@ -154,6 +154,19 @@ class Kernel(Typeset):
         default=None, repr=False
     )
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another kernel is of the same equations, with the same defaults."""
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return self._compared == other._compared
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.code))
+
+    @property
+    def _compared(self) -> tuple[Any, ...]:
+        return self.name, self.code, dict(self.domains), dict(self.defaults), dict(self.ties)
+
     # ------------------------------------------------------------------ what it is
 
     @property

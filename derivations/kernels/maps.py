@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,10 @@ class StateTexts:
         )  # fmt: skip
 
 
+def _same(program: StateProgram) -> StateProgram:
+    return program
+
+
 @dataclass(frozen=True, eq=False)
 class StateKernel:
     """A map or a flow, ready to run.
@@ -104,7 +108,14 @@ class StateKernel:
     @classmethod
     def of(cls, program: StateProgram, **options: Any) -> StateKernel:
         """Return the kernel of a program."""
-        return cls(StateTexts.of(program), lambda: program, **options)
+        return cls(StateTexts.of(program), partial(_same, program), **options)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another kernel is of the same equations."""
+        return self.texts == other.texts if isinstance(other, StateKernel) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.texts.sources.values()))
 
     # ------------------------------------------------------------------ code
 

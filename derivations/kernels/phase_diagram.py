@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import EmissionError, ParameterError, StructureError, UnsupportedExpressionError
+from ...labelled import labelled
 from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
@@ -233,19 +234,7 @@ class PhaseDiagram(Result):
         return tuple(line for line in self.lines if line.kind == kind)
 
     def plot(self, *, ax: Any = None, **style: Any) -> Any:
-        """Draw the lines by kind, with critical points.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
+        """Draw the lines by kind, with critical points."""
         with drawing(ax, style) as (ax, pen):
             named: set[str] = set()
             for line in self.lines:
@@ -272,7 +261,6 @@ class PhaseDiagram(Result):
 
     def to_dataset(self) -> xr.Dataset:
         """Return all points of all lines as a labelled data set, one row each."""
-        import xarray as xr
 
         def column(parts: Sequence[Any]) -> Any:
             return np.concatenate(parts) if parts else np.zeros(0)
@@ -285,7 +273,7 @@ class PhaseDiagram(Result):
         }
         for name in self.unknowns:
             found[name] = column([line.unknowns[name] for line in self.lines])
-        return xr.Dataset(
+        return labelled(
             {name: ("point", values) for name, values in found.items()},
             attrs={"kernel": self.name, **self.parameters},
         )

@@ -146,7 +146,7 @@ class Sensitivities(Result, Mapping[tuple[str, str], Any]):
         _ = self[output, parameter]
         return self.errors[output, parameter]
 
-    def rows(self) -> list[Row]:
+    def entries(self) -> list[Row]:
         """Return the derivatives, named as ``d_test_error_d_ridge``."""
         about = self._declared()["derivatives"]
         found = []
@@ -162,7 +162,7 @@ class Sensitivities(Result, Mapping[tuple[str, str], Any]):
 
     def page(self) -> Iterable[Block]:
         """Return a table of the derivatives, what has none, and what they rest on."""
-        texts = {key: row.text for key, row in zip(self, self.rows(), strict=True)}
+        texts = {key: row.text for key, row in zip(self, self.entries(), strict=True)}
         rows = [[texts[o, p] for o in self.outputs] for p in self.parameters]
         head = ("derivative with respect to", *(f"of {o.replace('_', ' ')}" for o in self.outputs))
         shown = [(p, *row[:_COLUMNS]) for p, row in zip(self.parameters, rows, strict=True)]

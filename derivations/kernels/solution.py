@@ -95,16 +95,16 @@ class KernelSolution(Result):
         """Return parameters and values by name, as for one row of a table."""
         return {**self.parameters, **self.values}
 
-    def rows(self) -> list[Row]:
+    def entries(self) -> list[Row]:
         """Return the values, with the symbols of their system."""
         labels = self.labels
         return [
-            replace(row, symbol=labels.get(row.name, _plain(row.name))) for row in super().rows()
+            replace(row, symbol=labels.get(row.name, _plain(row.name))) for row in super().entries()
         ]
 
     def __repr__(self) -> str:
         given = [f"{name}={value:g}" for name, value in self.parameters.items()]
-        found = [f"{row.name}={row.text}" for row in self.rows()[:4]]
+        found = [f"{row.name}={row.text}" for row in self.entries()[:4]]
         more = ["…"] if len(self.values) > 4 else []
         return f"KernelSolution({', '.join([self.kernel, *given])}: {', '.join([*found, *more])})"
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ...atomic_files import Temporary, remove_abandoned, replacing
 from ...errors import ConvergenceError, MissingDependencyError, ParameterError
+from ...labelled import labelled, meaning
 from ...numeric.arguments import is_one_of, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.continuation import put, solve_with_continuation
@@ -69,18 +70,13 @@ class Template:
 
     def dataset(self, arrays: Mapping[str, NDArray[Any]]) -> xr.Dataset:
         """Return arrays of the shape of the points as a labelled data set."""
-        import xarray as xr
-
         points = self.points
-        found = xr.Dataset(
+        return labelled(
             {name: (points.dimensions, a.reshape(points.shape)) for name, a in arrays.items()},
             coords=self.coordinates(),
             attrs=self.attributes,
+            names=self.meanings,
         )
-        for name, meaning in self.meanings.items():
-            if name in found.variables:
-                found[name].attrs["long_name"] = meaning
-        return found
 
 
 class Sink(ABC):
@@ -185,8 +181,7 @@ class NetcdfSink(FileSink):
     ) -> Any:
         variable = self._file.createVariable(name, kind, dimensions, fill_value=False)
         variable.set_auto_mask(False)
-        if name in template.meanings:
-            variable.setncattr("long_name", template.meanings[name])
+        variable.setncatts({"long_name": meaning(name, template.meanings), "units": "1"})
         return variable
 
     def finish(self) -> xr.Dataset:
@@ -221,8 +216,7 @@ class ZarrSink(FileSink):
             # A fill value would make readers take zeros for missing.
             found = group.create_array(name, dtype=kind, compressors=None, fill_value=None, **how)
             found.attrs["_ARRAY_DIMENSIONS"] = list(dimensions)
-            if name in template.meanings:
-                found.attrs["long_name"] = template.meanings[name]
+            found.attrs.update(long_name=meaning(name, template.meanings), units="1")
             return found
 
         for name, (dimensions, values) in template.coordinates().items():

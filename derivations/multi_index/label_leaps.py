@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any, cast
 import sympy as sp
 
 from ...errors import ParameterError, UndecidedError, UnsupportedExpressionError
-from ...json_document import WritesJson
 from ...numeric.arguments import is_one_of, nonnegative_number
-from ...pages import Block, Page, Table
+from ...pages import Block, Table
+from ...pictures import Bars
+from ...result import Result
 from ...symbolic.expressions.activations import Activation, activation, z
 from ...symbolic.expressions.expression_text import expression_text
 from ...symbolic.expressions.parser import Parameters
@@ -56,7 +57,7 @@ _COORDINATE = re.compile(r"\bx[0-9]+\b")
 
 
 @dataclass(frozen=True, repr=False)
-class LabelLeaps(Page, WritesJson):
+class LabelLeaps(Result):
     """What gradient steps and transforms of labels see of a law of labels.
 
     Attributes
@@ -85,6 +86,8 @@ class LabelLeaps(Page, WritesJson):
     >>> int(label_leaps("z**2*exp(-z**2)", noise_variance=0.1).generative)
     4
     """
+
+    _document = "leaps of labels"
 
     name: str
     regression: Target
@@ -129,19 +132,16 @@ class LabelLeaps(Page, WritesJson):
     def __repr__(self) -> str:
         return f"LabelLeaps({self.name}: {self.leaps.summary}; {self._transforms})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {
-            "labels": self.name,
-            "regression": expression_text(self.regression.expr),
-            "noise_variance": expression_text(self.noise_variance),
-            "leaps": self.leaps.to_dict(),
-            "staircase": self.staircase.to_dict(),
-            "generative": None if self.generative is None else self.generative.to_dict(),
-            "recovery": None
-            if self.recovery is None
-            else {"kind": self.recovery.kind, "reason": self.recovery.reason},
-        }
+    def latex(self) -> str:
+        """Return the regression function and the leaps of it in LaTeX, without delimiters."""
+        head = rf"\mathbb{{E}}[y|u] = {sp.latex(self.regression.expr)}"
+        parts = [head, self.leaps.latex(), self.staircase.latex()]
+        parts += [] if self.generative is None else [self.generative.latex()]
+        return r"\begin{gathered}" + r" \\ ".join(parts) + r"\end{gathered}"
+
+    def picture(self) -> Bars:
+        """Return the indices of the regression function as bars."""
+        return self.leaps.picture()
 
 
 def label_leaps(

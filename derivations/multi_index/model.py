@@ -27,12 +27,15 @@ from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.printing.compiled import compiled
 from ..certificates.certificate import CertifiedValues, certificate_wanted
-from ..curves import Columns, HasCurves, Names, solve_groups
+from ..curves import Columns, Names, solve_groups
 from ..json_text import SavedModel
 from ..kernels.arguments import known_names
 from ..kernels.kernel import Kernel
 from ..kernels.lower import lower
+from ..kernels.sensitivities import Sensitivities
+from ..kernels.solution import KernelSolution
 from ..networks import Network, SimulatedNetworks
+from ..sensitivities import HasOptima
 from . import physics
 from .certified import certified_threshold
 from .channels import (
@@ -250,7 +253,7 @@ class StateEvolution(Result):
 
 
 @dataclass(frozen=True)
-class MultiIndex(SavedModel, HasCurves):
+class MultiIndex(SavedModel, HasOptima):
     r"""Labels of a few directions of Gaussian inputs, and the best that can be learned from them.
 
     Parameters
@@ -405,13 +408,19 @@ class MultiIndex(SavedModel, HasCurves):
                 "thresholds and state_evolution take several"
             )
 
-    def solve(self, *, alpha: object) -> OptimalEstimation:
+    def solve(
+        self, *, alpha: object, digits: int | None = None, certify: bool = False
+    ) -> OptimalEstimation | KernelSolution:
         """Return overlaps and errors of Bayes and of AMP.
 
         Parameters
         ----------
         alpha : float
             n/d.
+        digits : int, optional
+            So many digits of the overlap of Bayes, and of its free entropy, with mpmath.
+        certify : bool
+            Prove them by intervals; both return the solution of :meth:`kernel`.
 
         Raises
         ------
@@ -423,6 +432,9 @@ class MultiIndex(SavedModel, HasCurves):
             Of several directions without noise that take a continuum of values.
         """
         ratio = positive_number("alpha", alpha)
+        if digits is not None or certify:
+            kernel, start = self._kernel_near(ratio)
+            return kernel.solve(alpha=ratio, start=start, digits=digits, certify=certify)
         if self.channel.directions > 1:
             return self._solved_matrix(ratio)
         reached = self.fixed_points.reached(ratio)
@@ -446,6 +458,61 @@ class MultiIndex(SavedModel, HasCurves):
                 f"quadrature, two levels compared; {self._threshold.reason}"
             ),
         )  # fmt: skip
+
+    def _kernel_near(self, alpha: float) -> tuple[Kernel, dict[str, float]]:
+        """Return the kernel, and the overlap of Bayes as first value of its unknowns."""
+        kernel = self.kernel()
+        overlap = self.fixed_points.reached(alpha).bayes
+        if not 0 < overlap < 1:
+            raise ParameterError(
+                f"the overlap at alpha = {alpha:g} is {overlap:g} exactly, an end of its range: it "
+                "has no further digits and no derivatives; take alpha above thresholds().threshold"
+            )
+        return kernel, {"q": overlap}
+
+    def sensitivities(
+        self, *, wrt: str | Sequence[str] | None = None, digits: int | None = None,
+        progress: bool = True, **parameters: Any,
+    ) -> Sensitivities:  # fmt: skip
+        """Return exact derivatives of overlap and free entropy of Bayes with respect to alpha.
+
+        Parameters
+        ----------
+        wrt : "alpha", optional
+        digits : int, optional
+        progress : bool
+        **parameters
+            Where: ``alpha``, and any of :meth:`at`.
+
+        Raises
+        ------
+        ParameterError
+            If `alpha` is missing, or the overlap is 0 or 1 exactly.
+        UnsupportedExpressionError
+            If the model has no kernel.
+        """
+        if parameters.get("alpha") is None:
+            raise ParameterError("alpha is missing: give alpha=...")
+        ratio = positive_number("alpha", parameters.pop("alpha"))
+        kernel, start = self.at(**parameters)._kernel_near(ratio)
+        first = kernel.solve(alpha=ratio, start=start)
+        found: Sensitivities = kernel.sensitivities(
+            wrt=wrt, digits=digits, progress=progress, start=first, alpha=ratio
+        )
+        return found
+
+    def expansion(self, *_: Any, **__: Any) -> Any:
+        """Refuse: overlaps are no power series in one of the parameters.
+
+        Raises
+        ------
+        ParameterError
+        """
+        raise ParameterError(
+            "overlaps of the best estimators have no expansion here: they begin at thresholds, "
+            "which thresholds() returns exactly, and end at 1 exponentially; curve(alpha=...) "
+            "follows them"
+        )
 
     @staticmethod
     def _regime(bayes: float, amp: float) -> str:
@@ -824,7 +891,7 @@ class MultiIndex(SavedModel, HasCurves):
         if self._threshold.kind == EASY:
             measures.append(self.spectral(alpha=alpha, dimension=dimension))
         result = run(network, measures, **options)
-        return SimulatedNetworks(network, None, result.seed, result)
+        return SimulatedNetworks.of(network, None, result.seed, result)
 
     # ------------------------------------------------------------------ curves and files
 

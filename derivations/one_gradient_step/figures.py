@@ -280,21 +280,6 @@ class RiskCurve(Curve):
         simulation : FiniteSizes, optional
             Networks, and models with Gaussian features, which are trained then and drawn with
             standard errors; over one parameter and without `of`.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If there is no such output, or the curve is over more than two parameters.
-        MissingDependencyError
-            Without matplotlib.
         """
         data = self.to_dataset()
         over = _only_axis(data)

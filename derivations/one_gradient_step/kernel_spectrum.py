@@ -36,8 +36,8 @@ from ...numeric.spectra.bulk import (
     newton as solved,
     real_crossing,
 )
-from ...pages import Block, Page, Typeset
-from ...result import Number, quantity
+from ...pages import Block
+from ...result import Number, Result, quantity
 from ...runtime.generated import defined
 from ...runtime.precision import local_context
 from ...runtime.roots import newton
@@ -394,8 +394,8 @@ class KernelCurve:
         return np.asarray(counted.imag / math.pi)
 
 
-@dataclass(frozen=True)
-class ExpectedKernel(Page, Typeset):
+@dataclass(frozen=True, repr=False)
+class ExpectedKernel(Result):
     r"""The limit of :math:`\Sigma_\Phi = \mathbb{E}_x\,\sigma(W^\top x)\,\sigma(x^\top W)`.
 
     For odd students :math:`\|\Sigma_\Phi - (\mu_1^2W^\top W + \mu_{>1}^2)\| \to 0` at fixed step
@@ -419,12 +419,14 @@ class ExpectedKernel(Page, Typeset):
         The verdict on the model's Gaussian equivalence.
     """
 
-    linear: float
-    residual: float
-    edges: tuple[float, float]
-    outlier: float | None
+    _document = "expected kernel"
+
+    linear: float = field(metadata=quantity("linear part", r"\mu_1^2"))
+    residual: float = field(metadata=quantity("residual variance", r"\mu_{>1}^2"))
+    edges: tuple[float, float] = field(metadata=quantity("edges of the bulk"))
+    outlier: float | None = field(metadata=quantity("outlier of the step"))
     second: float
-    spike: float
+    spike: float = field(metadata=quantity("spike along (1, …, 1)"))
     odd: bool
     standing: str
 
@@ -769,7 +771,7 @@ class ConjugateKernel(Spectrum):
         result: Any = conjugate_kernel(
             selected.model, trained=selected.trained, digits=selected.digits, certify=certify
         )
-        for row in result.rows():
+        for row in result.entries():
             before = getattr(selected, row.name)
             if before is None or not math.isclose(
                 float(before), float(row.value), rel_tol=_AGREEMENT, abs_tol=_AGREEMENT

@@ -20,6 +20,7 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,11 +30,12 @@ from numpy.typing import ArrayLike, NDArray
 from ...deprecations import by_name, renamed
 from ...digits import checked_digits
 from ...errors import ParameterError
-from ...json_document import WritesJson
+from ...labelled import described
 from ...numeric.arguments import checked_switch, is_one_of
 from ...numeric.cache import FileCache
 from ...numeric.scaled_distance import ScaledDistance
-from ...pages import Block, Listing, Page, Table, Typeset
+from ...pages import Block, Listing, Table
+from ...result import Result, quantity
 from ...symbolic.expressions.activations import activation
 from ..activation_functions import activation_text
 from ..certificates.certificate import certificate_wanted
@@ -75,7 +77,7 @@ _RIDGE_WINDOW = "the ridge penalty has n^(ε-1) < λ_B/N < n^(-ε) for some ε >
 
 
 @dataclass(frozen=True, repr=False)
-class LargeStepLimit(Page, Typeset, WritesJson):
+class LargeStepLimit(Result):
     r"""What neurons of one amplitude can represent of a teacher after a large step.
 
     Attributes
@@ -101,21 +103,38 @@ class LargeStepLimit(Page, Typeset, WritesJson):
         τ_* as a proven interval, or a proven upper bound of it; see :mod:`.amplitude_minimum`.
     """
 
+    _document = "limit of large steps"
+    _derived = ("ratio", "searched_to", "exact")
+
     student: str
     teacher: str
     centre: bool
-    tau_star: float
-    amplitude: float
-    best_linear_error: float
+    tau_star: float = field(metadata=quantity("tau star", r"\tau_*"))
+    amplitude: float = field(metadata=quantity("best amplitude", "h"))
+    best_linear_error: float = field(metadata=quantity("best linear error", r"\|P_{>1}f_*\|^2"))
     linear_part: float
     error: float
     basis: str
     texts: tuple[str, str] | None
     assumptions: tuple[Assumption, ...]
     minimum: AmplitudeMinimum
-    _error: AmplitudeError = field(compare=False)
-    _distance: ScaledDistance = field(compare=False)
     certificate: CertifiedValues | None = None
+    cache_folder: str | None = field(default=None, compare=False)
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """The estimated error of τ_*."""
+        return {"tau_star": self.error}
+
+    @cached_property
+    def _amplitude_error(self) -> AmplitudeError:
+        sigma = activation(self.student, argument="student")
+        target = activation(self.teacher, argument="teacher")
+        return AmplitudeError(sigma, target, self.centre, self.cache_folder)
+
+    @cached_property
+    def _distance(self) -> ScaledDistance:
+        return float_distance(self._amplitude_error)
 
     @property
     def ratio(self) -> float | None:
@@ -177,11 +196,11 @@ class LargeStepLimit(Page, Typeset, WritesJson):
 
     def error_expression(self) -> sp.Expr:
         """Return J as an expression in h: its closed form, or expectations."""
-        return self._error.expression()
+        return self._amplitude_error.expression()
 
     def realised_expression(self) -> sp.Expr:
         """Return g_h(t) as an expression in h and t."""
-        return self._error.realised
+        return self._amplitude_error.realised
 
     def bound(self) -> sp.Expr:
         r"""Return the theorem's bound; its C stays a symbol, because nobody knows it."""
@@ -238,27 +257,6 @@ class LargeStepLimit(Page, Typeset, WritesJson):
             f"{self.tau_star:.6g} at h = {self.amplitude:.6g})"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values; infinite amplitudes and missing numbers as texts and None."""
-        finite = math.isfinite(self.amplitude)
-        return {
-            "student": self.student,
-            "teacher": self.teacher,
-            "centre": self.centre,
-            "tau_star": self.tau_star,
-            "amplitude": self.amplitude if finite else str(self.amplitude),
-            "best_linear_error": self.best_linear_error,
-            "ratio": self.ratio,
-            "error": self.error,
-            "basis": self.basis,
-            "searched_to": self.searched_to,
-            "rests_on": self.rests_on,
-            "digits": None if self.texts is None else list(self.texts),
-            "exact": None if self.exact is None else [str(x) for x in self.exact],
-            "assumptions": [assumption.to_dict() for assumption in self.assumptions],
-            **({"certificate": self.certificate.to_dict()} if self.certificate else {}),
-        }
-
     def to_dataset(self) -> xr.Dataset:
         """Return the functions and the errors that figures of large steps show.
 
@@ -266,25 +264,19 @@ class LargeStepLimit(Page, Typeset, WritesJson):
         -------
         xarray.Dataset
             ``teacher``, ``linear_part`` and, where an amplitude is best, ``realised`` over ``t``;
-            the error ``J`` over ``amplitude``; ``tau_star``, ``best_amplitude`` and
+            the error ``J`` over amplitudes ``h``; ``tau_star``, the best ``amplitude`` and
             ``best_linear_error``.
         """
-        import xarray as xr
-
         t = np.linspace(-_REACH, _REACH, _POINTS)
         amplitudes = self._amplitudes()
         columns: dict[str, Any] = {
             "teacher": ("t", self.teacher_values(t)),
             "linear_part": ("t", self.linear_part * t),
-            "J": ("amplitude", self.error_at(amplitudes)),
-            "tau_star": self.tau_star,
-            "best_amplitude": self.amplitude,
-            "best_linear_error": self.best_linear_error,
+            "J": ("h", self.error_at(amplitudes)),
         }
         if math.isfinite(self.amplitude):
             columns["realised"] = ("t", self.realised(t))
-        attributes = {"student": self.student, "teacher": self.teacher, "centre": int(self.centre)}
-        return xr.Dataset(columns, {"t": t, "amplitude": amplitudes}, attributes)
+        return described(super().to_dataset().assign_coords(t=t, h=amplitudes).assign(columns))
 
     def plot(self, of: str = "functions", *, ax: Any = None, **style: Any) -> Any:
         """Draw the functions against t, or the error J against the amplitude h.
@@ -294,21 +286,6 @@ class LargeStepLimit(Page, Typeset, WritesJson):
         of : {"functions", "errors"}
             Teacher, realised function and the teacher's linear part; or J with the best linear
             error as a line.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If `of` is something else.
-        MissingDependencyError
-            Without matplotlib.
         """
         if not is_one_of(of, _DRAWN):
             raise ParameterError(f"of must be one of {', '.join(_DRAWN)}, got {of!r}")
@@ -417,7 +394,9 @@ def large_step_limit(
     )
     if not certify:
         return result
-    proof = certified_tau_star(result._error, result.minimum, wanted or 15, progress=progress)
+    proof = certified_tau_star(
+        result._amplitude_error, result.minimum, wanted or 15, progress=progress
+    )
     return replace(result, certificate=proof)
 
 
@@ -435,7 +414,7 @@ def _limit(
     error = AmplitudeError(sigma, activation(names[1], argument="teacher"), centre, cache_folder)
     distance = float_distance(error)
     minimum = least_error(error, distance)
-    return LargeStepLimit(
+    result = LargeStepLimit(
         student=names[0],
         teacher=names[1],
         centre=centre,
@@ -450,9 +429,11 @@ def _limit(
         else precise_minimum(error, minimum, digits, show_progress=show_progress),
         assumptions=(boundedness(sigma), _moved(*known)),
         minimum=minimum,
-        _error=error,
-        _distance=distance,
+        cache_folder=None if cache_folder is None else os.fspath(cache_folder),
     )
+    # They are known already.
+    vars(result).update(_amplitude_error=error, _distance=distance)
+    return result
 
 
 def _moved(student: Moments, teacher: Moments) -> Assumption:

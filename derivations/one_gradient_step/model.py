@@ -17,7 +17,6 @@ import sympy as sp
 
 from ...deprecations import by_name, renamed
 from ...errors import AssumptionError, ParameterError
-from ...json_document import WritesJson
 from ...numeric.arguments import (
     checked_switch,
     is_one_of,
@@ -28,7 +27,8 @@ from ...numeric.arguments import (
 )
 from ...numeric.cache import FileCache
 from ...numeric.saddle_point_solver import BatchSolution
-from ...pages import Block, Page, Table, Typeset, as_html
+from ...pages import Block, Table, as_html
+from ...result import Result
 from ...symbolic.exact.enclosures import Enclosure
 from ...symbolic.expressions.activations import activation
 from ...symbolic.expressions.standing import Standing
@@ -148,7 +148,7 @@ class SpikeAtWidth:
 
 
 @dataclass(frozen=True, repr=False)
-class SeveralSteps(Page, Typeset, WritesJson, HasSensitivities):
+class SeveralSteps(Result, HasSensitivities):
     r"""A model after several gradient steps, as one step that is equivalent to them.
 
     Attributes
@@ -158,6 +158,9 @@ class SeveralSteps(Page, Typeset, WritesJson, HasSensitivities):
     fresh : bool
         Every step has its own samples.
     """
+
+    _document = "several steps"
+    _derived = ("model", "standing")
 
     first: OneGradientStep
     steps: int
@@ -314,16 +317,6 @@ class SeveralSteps(Page, Typeset, WritesJson, HasSensitivities):
         """Return what one step becomes in LaTeX, without delimiters."""
         samples = r",\quad \alpha_0 \to t\alpha_0" if self.fresh else ""
         return rf"\eta \to t\,\eta{samples},\quad t = {self.steps}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "steps": self.steps,
-            "fresh": self.fresh,
-            "first": self.first.parameters(),
-            "model": self.model.parameters(),
-            "standing": self.standing.value,
-        }
 
 
 def several_steps(model: OneGradientStep, steps: object, fresh: object = False) -> SeveralSteps:
@@ -666,10 +659,6 @@ class OneGradientStep(SavedModel, HasSensitivities):
                 f"student {self.student!r} jumps: its gradient step is not defined; choose a "
                 "continuous activation such as erf or tanh, or step_size=0 for random features"
             )
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Loaded kernels stay behind; the other process loads its own.
-        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
     def cache(self) -> FileCache:

@@ -26,10 +26,10 @@ import sympy as sp
 from ...deprecations import by_name
 from ...digits import MOMENT_GUARD_DIGITS, checked_digits, decimal_fraction, mp_number
 from ...errors import AssumptionError, ParameterError
-from ...json_document import WritesJson
+from ...labelled import labelled
 from ...numeric.arguments import is_one_of, positive_number
-from ...pages import Block, Page, Table, Typeset
-from ...result import Number, Result, quantity
+from ...pages import Block
+from ...result import Number, Result, Row, latex_number, quantity
 from ...runtime.precision import local_context
 from ...symbolic.exact.positive_roots import positive_roots
 from ...symbolic.printing.compiled import compiled
@@ -411,8 +411,6 @@ def optimal_ridge_curve(
     model: OneGradientStep, alpha: Sequence[float], *, progress: bool | None = None
 ) -> xr.Dataset:
     """Return the best penalties and their risks over n/d, as :meth:`optimum` does."""
-    import xarray as xr
-
     # Imported here: tqdm.auto looks for notebook widgets, which costs time at every import.
     from tqdm.auto import tqdm
 
@@ -424,7 +422,7 @@ def optimal_ridge_curve(
             best = optimal_ridge(model, trained=trained, alpha=point)
             for name in ("ridge", "paper_ridge", "risk", "curvature"):
                 result.setdefault(f"{name}_{layer}", []).append(float(getattr(best, name)))
-    return xr.Dataset(
+    return labelled(
         {name: ("alpha", np.array(values)) for name, values in result.items()},
         coords={"alpha": points},
         attrs={"model": model.to_json()},
@@ -557,12 +555,12 @@ class RiskLimit:
 
     def latex(self) -> str:
         """Return "quantity → formula", or the number, without delimiters."""
-        shown = f"{self.value:.10g}" if self.formula is None else latex(self.formula)
+        shown = latex_number(f"{self.value:.10g}") if self.formula is None else latex(self.formula)
         return rf"{self.quantity} \to {shown}"
 
 
 @dataclass(frozen=True, repr=False)
-class RiskLimits(Page, Typeset, WritesJson):
+class RiskLimits(Result):
     """Limits of the risk of a model.
 
     Attributes
@@ -570,6 +568,8 @@ class RiskLimits(Page, Typeset, WritesJson):
     paper_ridge : float
         λ_B of those that keep a penalty.
     """
+
+    _document = "limits of the risk"
 
     limits: tuple[RiskLimit, ...]
     paper_ridge: float
@@ -579,17 +579,12 @@ class RiskLimits(Page, Typeset, WritesJson):
     def __getitem__(self, name: str) -> RiskLimit:
         return next(limit for limit in self.limits if limit.name == name)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the numbers by name."""
-        return {
-            limit.name: limit.value if math.isfinite(limit.value) else str(limit.value)
-            for limit in self.limits
-        }
-
-    def page(self) -> Iterable[Block]:
+    def entries(self) -> list[Row]:
         """Return the limits with what they assume."""
-        yield Table([(x.name, f"{x.value:.10g}", f"({x.remark})") for x in self.limits])
-        yield self.rests_on
+        return [
+            Row(x.name, x.name, x.quantity, f"({x.remark})", x.value, f"{x.value:.10g}", "")
+            for x in self.limits
+        ]
 
     def latex(self) -> str:
         """Return the limits in LaTeX, one below the other, without delimiters."""

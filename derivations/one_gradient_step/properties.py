@@ -21,7 +21,8 @@ from functools import cache
 
 import sympy as sp
 
-from ...pages import Block, Listing, Page
+from ...pages import Block, Listing
+from ...result import Result
 from ...symbolic.systems.random_matrix import Resolvent, resolvent_moment
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, ScalarForm, Spike
 from ..formulas import latex
@@ -149,22 +150,24 @@ Step = Identity | Positive | Limit
 
 
 @dataclass(frozen=True, repr=False)
-class Property(Page):
+class Property(Result):
     """A property of the risk with its proof.
 
     Attributes
     ----------
     statement : str
         In LaTeX: text with mathematics between dollar signs.
-    steps : tuple of Step
+    steps : tuple of Identity, Positive or Limit
         Of which the statement follows.
     values : mapping of str to Expr
         Formulas that the statement introduces, by name.
     """
 
+    _document = "property"
+
     name: str
     statement: str
-    steps: tuple[Step, ...]
+    steps: tuple[Identity | Positive | Limit, ...]
     values: Mapping[str, sp.Expr] = field(default_factory=dict)
 
     def check(self) -> dict[str, bool]:
@@ -181,6 +184,11 @@ class Property(Page):
         yield f"{self.name}: {self.statement}"
         formulas = [rf"\({step.latex()}\)" for step in self.steps]
         yield Listing([step.text for step in self.steps], beside=formulas)
+
+    def latex(self) -> str:
+        """Return the steps in LaTeX, one below the other, without delimiters."""
+        lines = r" \\ ".join(step.latex() for step in self.steps)
+        return rf"\begin{{gathered}}{lines}\end{{gathered}}"
 
     def __repr__(self) -> str:
         return f"Property({self.name!r}, {len(self.steps)} steps)"

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ... import __version__
 from ...errors import AssumptionError, ClosedFormNotFoundError, EmissionError, ParameterError
+from ...labelled import labelled
 from ...numeric.arguments import checked_switch, is_one_of, whole_number
 from ...numeric.elementwise import ElementwiseFunction
 from ...numeric.networks.measure import Measurement
@@ -37,6 +38,7 @@ from ...symbolic.gaussian.expectation import GaussianExpectation, expect
 from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.printing.compiled import Formula, function_source
 from ..activation_functions import cached_elementwise
+from ..dataset_result import Simulation
 from ..derived import derived
 from ..penalties import items_of, one_penalty, penalties
 from ..teachers import refuse_directions, teacher_function
@@ -315,7 +317,7 @@ def simulate(
     store: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     executor: Executor | None = None,
-) -> xr.Dataset:
+) -> Simulation:
     r"""Train networks of finite size and measure the risks of their ridge readouts.
 
     Readouts before and after the steps are fitted to the same samples, which are independent
@@ -354,7 +356,7 @@ def simulate(
 
     Returns
     -------
-    xarray.Dataset
+    Simulation
         ``risk``, ``training_error`` and ``objective`` over ``seed``, ``step`` and ``ridge``;
         over ``ridge`` their means before and after the steps, ``risk_initial``,
         ``risk_trained``, …, and ``improvement``, with ``…_standard_error`` and, without
@@ -420,7 +422,7 @@ def simulate(
         "samples": samples, "features": features, "labels": labels, "layer": layer,
         "fresh": int(bool(fresh)), "exponent": float(exponent),
     }  # fmt: skip
-    return dataset
+    return Simulation(dataset)
 
 
 def _step_ratio(model: OneGradientStep, network: Network) -> float:
@@ -481,8 +483,6 @@ def mean_and_error(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
 def _dataset(
     networks: Networks, record: tuple[int, ...], ridges: NDArray[np.float64], ratio: float
 ) -> xr.Dataset:
-    import xarray as xr
-
     columns: dict[str, Any] = {}
     every = ("seed", "step", "ridge")
     for name, (quantity, multiple) in _MEASURED.items():
@@ -500,8 +500,9 @@ def _dataset(
             )
     for name in ("spike_length", "spike_overlap"):
         columns[name] = ("seed", networks[name])
-    dataset = xr.Dataset(
+    return labelled(
         columns,
+        names=_MEANING,
         coords={
             "ridge": ridges,
             "paper_ridge": ("ridge", ridges * ratio),
@@ -509,9 +510,6 @@ def _dataset(
             "seed": np.asarray(networks.completed, dtype=np.int32),
         },
     )
-    for name, meaning in _MEANING.items():
-        dataset[name].attrs["long_name"] = meaning
-    return dataset
 
 
 def _add_theory(dataset: xr.Dataset, model: OneGradientStep, ridges: NDArray[np.float64]) -> None:
@@ -561,7 +559,7 @@ def simulate_spectra(
     workers: int | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
-) -> xr.Dataset:
+) -> Simulation:
     r"""Train networks of finite size and return spectra of first layers and kernels.
 
     Parameters
@@ -574,7 +572,7 @@ def simulate_spectra(
 
     Returns
     -------
-    xarray.Dataset
+    Simulation
         Over ``seed`` and ``step``: ``singular_values`` (descending, over ``mode``), squared
         cosines ``teacher_alignment``, ``spike_alignment`` (with X^T y of the steps so far, zero
         before the first) and ``readout_alignment``;
@@ -594,8 +592,6 @@ def simulate_spectra(
     >>> dict(found.singular_values.sizes)
     {'seed': 2, 'step': 2, 'mode': 40}
     """
-    import xarray as xr
-
     record = recorded_steps(steps, layer)
     chosen = _checked_matrices(matrices)
     network = one_step_network(
@@ -618,8 +614,9 @@ def simulate_spectra(
     for name, values in networks.values.items():
         axes = ("seed", "step", _AXES[name]) if name in _AXES else ("seed", "step")
         columns[name] = (axes[: values.ndim], values)
-    dataset = xr.Dataset(
+    dataset = labelled(
         columns,
+        names=_SPECTRA_MEANING,
         coords={
             "step": np.asarray(record, dtype=np.int32),
             "seed": np.asarray(networks.completed, dtype=np.int32),
@@ -629,10 +626,7 @@ def simulate_spectra(
             "fresh": int(bool(fresh)), "exponent": float(exponent),
         },
     )  # fmt: skip
-    for name, meaning in _SPECTRA_MEANING.items():
-        if name in dataset:
-            dataset[name].attrs["long_name"] = meaning
-    return dataset
+    return Simulation(dataset)
 
 
 def _checked_matrices(matrices: Sequence[str]) -> list[str]:

@@ -34,6 +34,7 @@ from ... import __version__
 from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import CertificationError, ParameterError
+from ...labelled import labelled
 from ...numeric.arguments import nonnegative_number
 from ...pages import Block, Indented
 from ...result import Number, Result, Row, quantity
@@ -437,9 +438,9 @@ class WeightSpike(Result):
         result = "an outlier" if self.supercritical else "no outlier"
         return f"{result}: the critical step size is {self.text(self.critical_step_size)}"
 
-    def rows(self) -> list[Row]:
+    def entries(self) -> list[Row]:
         """Return the numbers; the share of zeros only where there are some."""
-        return [row for row in super().rows() if row.name != "atom" or self.atom]
+        return [row for row in super().entries() if row.name != "atom" or self.atom]
 
     def page(self) -> Iterable[Block]:
         """Return the numbers, whether there is an outlier, and what they rest on."""
@@ -634,8 +635,6 @@ def weight_spike_curve(model: OneGradientStep, step_size: object) -> xr.Dataset:
     AssumptionError
         If the student jumps and a step is not zero.
     """
-    import xarray as xr
-
     steps = _step_sizes(step_size)
     # Refuses what the model refuses at a step size that is not zero.
     replace(model, step_size=float(steps.max()))
@@ -673,7 +672,7 @@ def weight_spike_curve(model: OneGradientStep, step_size: object) -> xr.Dataset:
         "alignment_readout": (columns["readout"], "squared overlap, right vector and readout"),
         "supercritical": (supercritical, "whether it is outside the bulk"),
     }
-    return xr.Dataset(
+    return labelled(
         {k: ("step_size", v, {"long_name": text}) for k, (v, text) in variables.items()},
         coords={"step_size": ("step_size", steps, {"long_name": f"step size, loss={model.loss}"})},
         attrs={

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import AssumptionError, ConvergenceError, GiantstepError, ParameterError
+from ...labelled import described
 from ...numeric.arguments import (
     finite_number,
     is_one_of,
@@ -30,6 +31,7 @@ from ...numeric.cache import FileCache
 from ...numeric.nested_grids import nested_grid
 from ...numeric.networks.readout import TrainedNetwork
 from ...numeric.networks.sizes import sample_count
+from ...numeric.saddle_point_solver import BatchSolution
 from ...pages import Block, Table
 from ...result import Result, quantity
 from ...symbolic.expressions.activations import activation, z
@@ -38,11 +40,14 @@ from ...symbolic.gaussian.hermite_polynomials import hermite_polynomial
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets.target import Target, closed_target as read_target
+from ..curves import Columns, Names, as_given, solve_groups
 from ..derived import derived
 from ..figures import BLUE, GREEN, GREY, VERMILLION, Pen, drawing
 from ..json_text import SavedModel
 from ..kernels.maps import FixedPoint, StateKernel, StateTexts, crossing
+from ..kernels.sensitivities import Sensitivities, chosen_names
 from ..networks import Network, SimulatedNetworks, simulate
+from ..sensitivities import HasOptima
 from .physics import Factor, reused_batch, sampling, step_size
 from .quadrature import Quadrature, state_matrices
 from .system import OverlapSystem
@@ -179,7 +184,7 @@ class Trajectory(Result):
                 "error": ("step", self.column("error")),
             }
         )
-        return data.assign_coords(time=("step", np.array(self.places) * self.step_size))
+        return described(data.assign_coords(time=("step", np.array(self.places) * self.step_size)))
 
     def plot(
         self,
@@ -193,23 +198,10 @@ class Trajectory(Result):
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
         networks : SimulatedNetworks, optional
             Of :meth:`OverlapDynamics.simulate`, drawn as points with standard errors.
         flow : Trajectory, optional
             Drawn as dashed lines on the same axis.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        MissingDependencyError
-            Without matplotlib.
         """
         with drawing(ax, style) as (axes, pen):
             for trajectory in (self, flow):
@@ -246,6 +238,7 @@ class Trajectory(Result):
     def _draw_networks(self, axes: Any, networks: SimulatedNetworks) -> None:
         name = "teacher_overlap"
         mean, error = networks.mean(name), networks.standard_error(name)
+        assert networks.networks is not None
         steps = networks.networks.steps[name]
         mean = mean.reshape(len(steps), self.neurons, self.directions)
         error = error.reshape(mean.shape)
@@ -355,7 +348,7 @@ def row_overlaps(trained: TrainedNetwork) -> dict[str, Array]:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class OverlapDynamics(SavedModel):
+class OverlapDynamics(SavedModel, HasOptima):
     r"""A narrow network that learns a function of a few directions, step by step.
 
     .. math:: f(x) = \sum_{j=1}^p a_j\,\sigma(w_j\cdot x), \qquad
@@ -562,10 +555,13 @@ class OverlapDynamics(SavedModel):
         given = {name: tuple(places) for name, places in found.given.items()}
         return StateKernel(
             found.texts,
-            lambda: self.system.program(kind, tuple(given)).program,
+            partial(self._program, kind, tuple(given)),
             Quadrature(self.system, given) if given else None,
             self.cache_folder,
         )
+
+    def _program(self, kind: str, given: tuple[str, ...]) -> Any:
+        return self.system.program(kind, given).program
 
     def at(self, **parameters: Any) -> Self:
         """Return this model with other parameters.
@@ -582,6 +578,123 @@ class OverlapDynamics(SavedModel):
                 f"no parameter {unknown[0]!r} of this model; there are: {', '.join(known)}"
             )
         return replace(self, **parameters)
+
+    # ------------------------------------------------------------------ the verbs of all models
+
+    def solve(
+        self, *, steps: int, digits: int | None = None, certify: bool = False, **options: Any
+    ) -> Trajectory:
+        """Take giant steps, as :meth:`trajectory` does, which has the options.
+
+        Raises
+        ------
+        ParameterError
+            If `digits` or `certify` are asked for.
+        """
+        self._refuse_digits(digits, certify=certify)
+        return self.trajectory(steps=steps, **options)
+
+    @staticmethod
+    def _refuse_digits(digits: int | None, *, certify: bool = False) -> None:
+        if digits is not None or certify:
+            raise ParameterError(
+                "overlaps after steps are iterated in floating point, whose rounding grows with "
+                "the overlaps: there are no further digits, and nothing is certified; "
+                "growth_matrix() is exact"
+            )
+
+    _asked: ClassVar[tuple[str, ...]] = ("steps",)
+    _error: ClassVar[str] = "error"
+
+    def _axes(self) -> Mapping[str, str]:
+        batch = {} if self.alpha0 is None else {"alpha0": "positive"}
+        rates = dict.fromkeys(("noise_variance", "weight_decay"), "nonnegative")
+        return {"steps": "nonnegative", "step_size": "positive", **batch, **rates}
+
+    def _names(self) -> Names:
+        drawn = tuple(name for name in self.system.state if name.startswith("M_"))
+        meanings = {"error": "mean squared error", "steps": "number of giant steps"}
+        return Names(("error", *self.system.state), (), ("error", *drawn), drawn, meanings)
+
+    def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
+        return {"model": self.to_json(), "rests_on": "exact map of overlaps for d → ∞, in floats"}
+
+    def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
+        return solve_groups(
+            self, columns, _after_steps, outputs=self._names().outputs, raising=raising,
+            together=("steps",),
+        )  # fmt: skip
+
+    def sensitivities(
+        self, *, wrt: str | Sequence[str] | None = None, digits: int | None = None,
+        steps: int | None = None, **parameters: Any,
+    ) -> Sensitivities:  # fmt: skip
+        """Return exact derivatives of the overlaps after steps with respect to parameters.
+
+        Parameters
+        ----------
+        wrt : str or sequence of str, optional
+            Of ``step_size``, ``alpha0``, ``noise_variance``, ``weight_decay`` and
+            ``second_layer_step``; all by default.
+        steps : int
+        **parameters
+            Those of :meth:`at`.
+
+        Raises
+        ------
+        ParameterError
+            If `steps` is missing, `digits` are asked for, or averages have no closed form.
+        """
+        self._refuse_digits(digits)
+        if steps is None:
+            raise ParameterError("steps is missing: give steps=...")
+        model = self.at(**parameters)
+        kernel, at = model.kernel(), model.parameters
+        if kernel.fill is not None:
+            raise ParameterError(
+                f"averages of {self.student!r} on {self.teacher!r} are by quadrature and have no "
+                "derivatives here; curve(step_size=[...]) has their values"
+            )
+        rates = kernel.sensitivities(model.start, steps=steps, **at)[-1]
+        moving = {name: {name: 1.0} for name in at if name not in ("sampling", "pairs")}
+        if model.alpha0 is not None:
+            moving["alpha0"] = {"sampling": -(model.sampling**2)}
+        names = chosen_names(wrt, [*moving], type(self).__name__, [*moving])
+        place = {
+            name: len(model.system.state) + i for i, name in enumerate(kernel.texts.parameters)
+        }
+        derivatives = {
+            (output, name): float(
+                sum(rates[i, place[x]] * rate for x, rate in moving[name].items())
+            )
+            for i, output in enumerate(model.system.state)
+            for name in names
+        }
+        point = {"steps": float(steps), **at}
+        return Sensitivities(derivatives, {}, {}, "overlap dynamics", point)
+
+    def expansion(self, *_: Any, **__: Any) -> Any:
+        """Refuse: overlaps after steps are no power series in one of the parameters.
+
+        Raises
+        ------
+        ParameterError
+        """
+        raise ParameterError(
+            "overlaps after steps have no expansion here; short steps are flow(time=...), small "
+            "overlaps grow as early_growth() says"
+        )
+
+    def latex(self) -> str:
+        """Refuse: the map of overlaps is a program, which ``kernel().source()`` prints.
+
+        Raises
+        ------
+        ParameterError
+        """
+        raise ParameterError(
+            "the map of overlaps is a program of many averages; kernel().source('python') prints it"
+        )
 
     # ------------------------------------------------------------------ trajectories
 
@@ -982,6 +1095,20 @@ class OverlapDynamics(SavedModel):
 
 
 # ---------------------------------------------------------------------- parts
+
+
+def _after_steps(model: OverlapDynamics, columns: Columns) -> BatchSolution:
+    """Return error and overlaps after numbers of steps."""
+    steps = [whole_number("steps", as_given(x), minimum=0) for x in columns["steps"]]
+    found = model.trajectory(steps=max(steps), progress=False)
+    values = {name: found.column(name)[steps] for name in model._names().outputs}
+    n = len(steps)
+    error = np.full(n, found.quadrature_error)
+    return BatchSolution(
+        values=values, errors={name: error * np.abs(x) for name, x in values.items()},
+        iterations=np.array(steps, dtype=np.int64), residual=np.zeros(n),
+        nodes=np.zeros(n, dtype=np.int64), converged=np.ones(n, dtype=bool),
+    )  # fmt: skip
 
 
 def _smooth_grid(covariance: Array, nodes: int) -> Array:

@@ -12,7 +12,7 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ...digits import checked_digits
 from ...errors import ParameterError
+from ...labelled import described, labelled
 from ...numeric.arguments import complex_array, whole_number
 from ...numeric.spectra.bulk import Bulk
 from ...pages import Block
@@ -198,11 +199,6 @@ class Spectrum(Result):
 
     def __hash__(self) -> int:
         return hash(tuple(getattr(self, name) for name in self._asked))
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What was computed on the way is computed again: generated functions cannot be sent.
-        names = {f.name for f in fields(self)}
-        return {k: v for k, v in super().__getstate__().items() if k in names}
 
     @property
     def atom(self) -> Any:
@@ -431,8 +427,6 @@ class Spectrum(Result):
 
     def to_dataset(self, points: int | None = None) -> xr.Dataset:
         """Return density and cumulative share over ``eigenvalue``, with everything else beside."""
-        import xarray as xr
-
         bulk = self.bulk(points)
         numbers = {
             "density": ("eigenvalue", bulk.density),
@@ -446,20 +440,19 @@ class Spectrum(Result):
             ),
             "outlier": ("outlier_number", np.array(self.outliers, dtype=float)),
         }  # fmt: skip
-        found = xr.Dataset(
+        found = labelled(
             numbers,
+            names=_MEANINGS,
             coords={"eigenvalue": bulk.points},
             attrs={
                 "kind": self._kind, "model": self.model.to_json(), **self._scalars(),
                 "mass_error": self.mass_error, "rests_on": self.rests_on,
             },
         )  # fmt: skip
-        words = {row.name: row.words for row in self.rows() if isinstance(row.value, float)}
+        words = {row.name: row.words for row in self.entries() if isinstance(row.value, float)}
         for name in words:
             found[name] = getattr(self, name)
-        for name, meaning in (_MEANINGS | words).items():
-            found[name].attrs["long_name"] = meaning
-        return found
+        return described(found, _MEANINGS | words)
 
     # ------------------------------------------------------------------ documents
 

@@ -15,6 +15,7 @@ import sympy as sp
 from ...errors import AssumptionError, ConvergenceError
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
+from ...pages import InLatex
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.lowering.lowered import LoweredSystem, lower
@@ -126,7 +127,7 @@ _PLAIN: Case = {
 
 
 @dataclass(frozen=True)
-class SymbolicModel:
+class SymbolicModel(InLatex):
     """The chain as SymPy objects.
 
     Attributes
@@ -167,7 +168,8 @@ class SymbolicModel:
             f"{len(self.equations)} equations in {len(blocks)} blocks)"
         )
 
-    def _repr_latex_(self) -> str:
+    def latex(self) -> str:
+        """Return coefficients, saddle-point equations and errors in LaTeX, without delimiters."""
         return symbolic_latex(self)
 
 

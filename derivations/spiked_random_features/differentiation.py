@@ -15,39 +15,42 @@ minutes to differentiate, are searched by extrapolated differences of their valu
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ... import __version__
 from ...deprecations import by_name, renamed
 from ...digits import checked_digits
-from ...errors import AssumptionError, ConvergenceError, ParameterError
+from ...errors import ParameterError
 from ...numeric.arguments import checked_switch, is_one_of, positive_array, positive_number
 from ...numeric.kernel_code import KernelCode
 from ...numeric.networks.convex import Loss
 from ...numeric.networks.network import Network
-from ...numeric.optimum import Axis, Differenced, Objective
 from ...runtime.generated import defined
 from ...symbolic.expressions.activations import activation
 from ...symbolic.printing.compiled import Formula
 from ..certificates.certificate import certificate_wanted
+from ..dataset_result import Simulation
 from ..derived import derived
 from ..expansions.expansion import Expansion, checked_name, checked_order
 from ..first_gradient import spike_mapping as m
 from ..kernels.sensitivities import derivative_code
 from ..optima import DEFAULT_BOUNDS, Optimum, Question, optimum
 from ..penalties import PaperRidge, readout_penalty
-from ..sensitivities import Directions, HasSensitivities, ModelQuestion, places, searched_domains
+from ..sensitivities import (
+    Directions,
+    HasSensitivities,
+    ModelQuestion,
+    ValuesQuestion,
+    searched_domains,
+)
 from ..teachers import read_teacher
 from .arguments import SPIKE, STEP, STRETCH
 from .derive import STEP_ARGUMENTS, flags_of, scalar_functions, symbolic_model
@@ -295,7 +298,7 @@ class FeatureModel(HasSensitivities, Generic[Answer]):
         progress: bool = True,
         store: str | os.PathLike[str] | None = None,
         executor: Executor | None = None,
-    ) -> xr.Dataset:
+    ) -> Simulation:
         """Train networks of finite size, or readouts of given features, and measure their errors.
 
         Parameters
@@ -317,7 +320,7 @@ class FeatureModel(HasSensitivities, Generic[Answer]):
 
         Returns
         -------
-        xarray.Dataset
+        Simulation
             Dimensions ``seed`` and ``alpha``; errors of every network, their mean and standard
             error, and the realised spike strength, bulk variance and alignment of each network.
             Also losses, the objective and the order parameters of each readout; metrics are those
@@ -344,7 +347,7 @@ class FeatureModel(HasSensitivities, Generic[Answer]):
         )  # fmt: skip
         if features is not self:
             found.attrs["model"] = self.to_json()
-        return found
+        return Simulation(found)
 
 
 class Differentiation(FeatureModel[Solution]):
@@ -418,7 +421,7 @@ class DifferencedOptimum(FeatureModel[Answer]):
     """Optima of models whose equations take minutes to differentiate along a search."""
 
     def _question(self) -> Question:
-        return _ValuesQuestion(self)
+        return ValuesQuestion(self)
 
 
 # ------------------------------------------------------------------ tangents
@@ -713,47 +716,3 @@ def _moving(name: str, *, takes_step: bool) -> tuple[str, ...]:
         "alignment": ("alignment", "orthogonal_alignment"),
     }
     return own.get(name, (name,))
-
-
-# ---------------------------------------------------------------------- without derivatives
-
-
-@dataclass(frozen=True)
-class _ValuesQuestion:
-    """A model whose outputs are known without derivatives."""
-
-    model: Any
-
-    @property
-    def name(self) -> str:
-        return str(type(self.model).__name__)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return tuple(self.model._names().outputs)
-
-    @property
-    def domains(self) -> Mapping[str, str]:
-        return searched_domains(self.model)
-
-    def attributes(self) -> dict[str, Any]:
-        return {"model": self.model.to_json(), "giantstep_version": __version__}
-
-    def objective(
-        self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
-    ) -> tuple[Objective, bool]:
-        place = places(self.model, axes, fixed)
-
-        def values(points: Array) -> tuple[Array, Array]:
-            found = np.full((2, len(points)), np.nan)
-            for k, point in enumerate(points):
-                moved, at = place(point)
-                columns = {name: np.array([value]) for name, value in at.items()}
-                with contextlib.suppress(ConvergenceError, AssumptionError):
-                    solved = moved._solve_rows(columns, _RTOL, raising=True)
-                    value, error = solved.values[of][0], solved.errors[of][0]
-                    known = error if np.isfinite(error) else 0.0
-                    found[:, k] = value, known + _RELATIVE * abs(value)
-            return found[0], found[1]
-
-        return Differenced(values, axes), False

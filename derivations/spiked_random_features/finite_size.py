@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ... import __version__
 from ...errors import ParameterError
+from ...labelled import NAMES, labelled, meaning
 from ...numeric.arguments import checked_seed, positive_array, positive_number, whole_number
 from ...numeric.extrapolation import Extrapolation, extrapolate
 from ...numeric.seed_store import store_folder
+from ...pages import Block, latex_text
+from ..dataset_result import DatasetResult
 from ..figures import BLUE, GREY, VERMILLION, drawing
 
 if TYPE_CHECKING:
@@ -44,12 +46,13 @@ _MEANING = {
 class Simulated(Protocol):
     """What can be studied: a model or a readout with its simulation."""
 
-    def simulate(self, dimension: int, alpha: Any, ridge: float, **options: Any) -> xr.Dataset:
+    @property
+    def simulate(self) -> Callable[..., Any]:
         """Return quantities over ``seed`` and ``alpha``."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class FiniteSizeStudy:
+class FiniteSizeStudy(DatasetResult):
     """Means at several dimensions with their extrapolations.
 
     Attributes
@@ -61,7 +64,12 @@ class FiniteSizeStudy:
         ``Q_theory`` where the theory has this quantity.
     """
 
-    dataset: xr.Dataset
+    _document = "finite-size study"
+    _needed = ("quantities",)
+
+    def _check(self) -> None:
+        if self.dataset.attrs.get("kind") != self._document:
+            raise ValueError("its attribute kind says something else")
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -107,31 +115,6 @@ class FiniteSizeStudy:
             return math.nan
         difference = data[f"{quantity}_limit"] - data[f"{quantity}_theory"]
         return float(difference / data[f"{quantity}_limit_error"])
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the study to a NetCDF file; :meth:`load` reads it."""
-        self.dataset.to_netcdf(Path(path))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the study that :meth:`save` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the file holds something else.
-        """
-        import xarray as xr
-
-        try:
-            dataset = xr.load_dataset(Path(path))
-        except FileNotFoundError:
-            raise ParameterError(f"there is no file {os.fspath(path)!r}") from None
-        except (OSError, ValueError) as error:
-            raise ParameterError(f"{os.fspath(path)!r} is not a saved study: {error}") from None
-        if dataset.attrs.get("kind") != "finite-size study":
-            raise ParameterError(f"{os.fspath(path)!r} is not a saved study")
-        return cls(dataset)
 
     def plot(
         self,
@@ -185,9 +168,10 @@ class FiniteSizeStudy:
             axes.legend(frameon=False)
         return axes
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return the extrapolations, beside the theory where there is one."""
         data = self.dataset
-        lines = [f"finite-size study, d = {', '.join(map(str, data['dimension'].to_numpy()))}"]
+        yield f"finite-size study, d = {', '.join(map(str, data['dimension'].to_numpy()))}"
         for alpha in data["alpha"].to_numpy():
             for quantity in self.quantities:
                 found = self.fit(quantity, float(alpha))
@@ -200,8 +184,18 @@ class FiniteSizeStudy:
                     theory = float(self._at(quantity, float(alpha))[f"{quantity}_theory"])
                     deviation = self.deviation(quantity, float(alpha))
                     text += f"; theory {theory:.6g} ({deviation:+.1f} s.e.)"
-                lines.append(text)
-        return "\n".join(lines)
+                yield text
+        yield self.rests_on
+
+    def latex(self) -> str:
+        """Return the fits in LaTeX, aligned, without delimiters."""
+        rows = [
+            rf"{latex_text(q)} &= {found.limit:.6g} \pm {found.limit_error:.2g}"
+            for alpha in self.dataset["alpha"].to_numpy()
+            for q in self.quantities
+            for found in (self.fit(q, float(alpha)),)
+        ]
+        return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
     def __repr__(self) -> str:
         sizes = self.dataset.sizes
@@ -355,8 +349,6 @@ def _study(
     runs: list[xr.Dataset],
     seed: int,
 ) -> FiniteSizeStudy:
-    import xarray as xr
-
     theory = _strict_limit(source, alphas, ridge)
     columns: dict[str, Any] = {}
     for quantity in quantities:
@@ -372,8 +364,10 @@ def _study(
         if predicted and all(value.size == 1 for value in predicted):
             columns[f"{quantity}_theory"] = ("alpha", [float(v[0]) for v in predicted])
 
-    dataset = xr.Dataset(
+    dataset = labelled(
         columns,
+        names=NAMES
+        | {q + end: f"{meaning(q)}, {x}" for q in quantities for end, x in _MEANING.items()},
         coords={"dimension": np.asarray(sizes), "alpha": alphas},
         attrs={
             "kind": "finite-size study",
@@ -385,8 +379,4 @@ def _study(
             "giantstep_version": __version__,
         },
     )
-    for quantity in quantities:
-        for suffix, meaning in _MEANING.items():
-            if quantity + suffix in dataset:
-                dataset[quantity + suffix].attrs["long_name"] = meaning
     return FiniteSizeStudy(dataset)

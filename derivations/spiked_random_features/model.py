@@ -18,6 +18,7 @@ from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
+from ...pages import InLatex
 from ...symbolic.lowering.lowered import lower
 from ..curve_figure import plot_curve
 from ..curves import Columns, Names, solve_groups, varied
@@ -84,7 +85,7 @@ LARGE_SPREAD = 0.3
 
 @with_alias
 @dataclass(frozen=True)
-class SpikedRandomFeatures(SavedModel, Differentiation):
+class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
 
     Parameters
@@ -200,10 +201,6 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         if self.direct_parameters is None:
             require_odd(found, self.allow_non_odd)
         _ = self.spike  # refuses a student that jumps and a step that is too small, now
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Loaded kernels stay behind; the other process loads its own.
-        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def from_parameters(
@@ -714,7 +711,8 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         quality = quality_text(self)
         return f"spiked random features: {arguments}" + (f"\n{quality}" if quality else "")
 
-    def _repr_latex_(self) -> str:
+    def latex(self) -> str:
+        """Return spike and conditional coefficients in LaTeX, without delimiters."""
         return model_latex(self)
 
 

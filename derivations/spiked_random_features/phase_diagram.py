@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ParameterError
+from ...labelled import labelled
 from ...numeric.arguments import positive_number, real_number
 from ..figures import drawing, plain_text
 
@@ -71,7 +72,6 @@ def phase_diagram(
     ParameterError
         If an argument is of the wrong kind or outside its range.
     """
-    import xarray as xr
     from tqdm.auto import tqdm
 
     _check(model, x, y, quantity)
@@ -111,7 +111,7 @@ def phase_diagram(
     fixed = {k: v for k, v in given.items() if k not in axes}
     if quantity == "optimal_ridge":
         fixed.pop("ridge", None)
-    return xr.Dataset(
+    return labelled(
         columns, dict(axes), {"student": model.student, "teacher": model.teacher, **fixed}
     )
 

@@ -98,6 +98,7 @@ from dataclasses import dataclass, field, fields
 import sympy as sp
 
 from ...errors import AssumptionError
+from ...pages import InLatex
 from ...symbolic.expressions.activations import Activation
 from ...symbolic.expressions.averages import DataAverage
 from ...symbolic.expressions.regularity import Parity
@@ -247,7 +248,7 @@ LossTerm = Callable[[Prediction], sp.Expr]
 
 
 @dataclass(frozen=True)
-class SpikedFreeEnergy:
+class SpikedFreeEnergy(InLatex):
     """The free energy with what it says about predictions.
 
     Attributes
@@ -275,6 +276,10 @@ class SpikedFreeEnergy:
     training_error: sp.Expr
     eliminated: dict[str, sp.Expr] = field(default_factory=dict)
     letters: Letters | None = None
+
+    def latex(self) -> str:
+        """Return the free energy in LaTeX, without delimiters."""
+        return self.free_energy.latex()
 
 
 def square_error(

@@ -320,12 +320,12 @@ def _resolvent() -> Formula:
 
 
 def model_latex(model: SpikedRandomFeatures) -> str:
-    r"""Return the model for a notebook: its spike and its conditional coefficients.
+    r"""Return the model: its spike and its conditional coefficients.
 
     Returns
     -------
     str
-        ``$\displaystyle ...$`` around an ``aligned`` environment.
+        An ``aligned`` environment.
     """
     lines = []
     try:
@@ -348,16 +348,16 @@ def model_latex(model: SpikedRandomFeatures) -> str:
     lines += [
         equation_latex(f.left, f.right, separator="&=") for f in coefficients(model.symbolic())
     ]
-    return rf"$\displaystyle {_aligned(lines)}$"
+    return _aligned(lines)
 
 
 def symbolic_latex(symbolic: SymbolicModel) -> str:
-    r"""Return coefficients, saddle-point equations and errors of a symbolic model for a notebook.
+    r"""Return coefficients, saddle-point equations and errors of a symbolic model.
 
     Returns
     -------
     str
-        ``$\displaystyle ...$`` around an ``aligned`` environment.
+        An ``aligned`` environment.
     """
     formulas = [
         *coefficients(symbolic),
@@ -366,7 +366,7 @@ def symbolic_latex(symbolic: SymbolicModel) -> str:
         *errors(symbolic),
     ]
     lines = [equation_latex(f.left, f.right, separator="&=") for f in formulas]
-    return rf"$\displaystyle {_aligned(lines)}$"
+    return _aligned(lines)
 
 
 def equations_latex(model: SpikedRandomFeatures) -> str:

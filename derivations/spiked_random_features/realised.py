@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ParameterError
+from ...labelled import labelled
 from ...numeric.arguments import checked_seed, positive_array, positive_number
 from ...numeric.networks.bulk import norm_overlap, row_stretch
 from ...numeric.networks.network import Network
@@ -194,8 +195,6 @@ def realised_network(
     ParameterError
         As for :meth:`simulate`.
     """
-    import xarray as xr
-
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
     seed = checked_seed(seed)
     if model.direct_parameters is not None:
@@ -257,7 +256,7 @@ def realised_network(
         "realised_bulk_variance": variance,
         "realised_alignment": overlap,
     }
-    dataset = xr.Dataset(
+    dataset = labelled(
         {name: ("alpha", values) for name, values in columns.items()},
         coords={"alpha": alphas},
         attrs=attributes,

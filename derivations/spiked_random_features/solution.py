@@ -12,7 +12,7 @@ import numpy as np
 from ... import __version__
 from ...numeric.networks.layer import FeatureClass
 from ...pages import Block, Table
-from ...result import Number, Result, Row, quantity
+from ...result import Number, Result, Row, Scalar, quantity
 from ...runtime.precision import local_context
 from ..certificates.certificate import Certificate
 from ..curves import Names
@@ -116,8 +116,8 @@ class Solution(Result):
     _column = 15
     _where = ("alpha", "ridge", "width")
 
-    test_error: Number = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
-    training_error: Number | None = field(
+    test_error: Scalar = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
+    training_error: Scalar | None = field(
         default=None, kw_only=True,
         metadata=quantity("training error", r"\varepsilon_\mathrm{train}"),
     )  # fmt: skip
@@ -198,16 +198,16 @@ class Solution(Result):
                 return values[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def rows(self) -> list[Row]:
+    def entries(self) -> list[Row]:
         """Return what the fields hold, number by number; arrays of letters are on the page."""
-        return [row for row in super().rows() if not isinstance(row.value, np.ndarray)]
+        return [row for row in super().entries() if not isinstance(row.value, np.ndarray)]
 
     def page(self) -> Iterable[Block]:
         """Return the numbers; of letters the errors, and each letter with its overlaps."""
         if not self.classes:
             yield from super().page()
             return
-        rows = [(row.words, row.text) for row in self.rows()[:2]]
+        rows = [(row.words, row.text) for row in self.entries()[:2]]
         if self.strict_limit is not None:
             rows.append(("test error, strict limit", f"{self.strict_limit.test_error:.12g}"))
         yield Table(rows)

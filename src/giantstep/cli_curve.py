@@ -357,7 +357,7 @@ def _simulate(
         simulation = model.simulate(
             d, alpha=alphas, ridge=arguments.ridge, seeds=arguments.seeds, seed=arguments.seed,
             workers=arguments.workers, store=store,
-        )  # fmt: skip
+        ).dataset  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"before two networks had finished, so there is nothing to average{resume_text(store)}"

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "mean": networks.mean(name).tolist(),
                 "standard_error": networks.standard_error(name).tolist(),
             }
-            for name in networks.networks.quantities
+            for name in networks.quantities
         }
         document["networks"] = means
         text += f"\n\n{_compared(found, networks)}\n{networks.rests_on}"

@@ -257,7 +257,8 @@ def deliver(
     else:
         labelled = data() if callable(data) else data
         if labelled is None and hasattr(results[0], "to_dataset"):
-            labelled = results[0].to_dataset()
+            own = results[0].to_dataset()
+            labelled = own if own.data_vars or suffix in DATA else None
         if suffix == ".csv":
             assert labelled is not None
             write_atomically(out, _csv(labelled))

@@ -318,7 +318,7 @@ def spectrum(arguments: argparse.Namespace) -> int:
             simulation = model.simulate_spectra(
                 arguments.dimension, seeds=arguments.seeds, matrices=wanted, seed=arguments.seed,
                 store=store,
-            )  # fmt: skip
+            ).dataset  # fmt: skip
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"before a network had finished{resumed(store)}") from None
         text += f"\n\n{_spectra_comparison(result, simulation, arguments)}"

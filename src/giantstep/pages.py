@@ -5,6 +5,7 @@ A page is a sequence of blocks: paragraphs (texts), tables, lists and other page
 
 from __future__ import annotations
 
+import functools
 import html
 import itertools
 import os
@@ -13,10 +14,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from unicodedata import combining
 
 from .errors import ParameterError
+from .latex_lines import broken
 
 _INDENT = "  "
 _GAP = 2
@@ -118,15 +120,33 @@ class Page(Reported, ABC):
         return as_html(self.page())
 
 
-class Typeset(Reported, ABC):
-    """Something with LaTeX, which notebooks show as a formula."""
+class InLatex(ABC):
+    """Something with LaTeX, which notebooks show as a formula and ``sympy.latex`` returns."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if (write := cls.__dict__.get("latex")) is not None:
+
+            @functools.wraps(write)
+            def latex(self: Any, *arguments: Any, **options: Any) -> str:
+                return broken(write(self, *arguments, **options))
+
+            cls.latex = latex  # type: ignore[method-assign]
 
     @abstractmethod
     def latex(self) -> str:
-        """Return LaTeX, without delimiters."""
+        """Return LaTeX without delimiters, long lines broken to the width of a text."""
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle {self.latex()}$"
+
+    def _latex(self, _printer: Any = None) -> str:
+        # Asked for by the printers of SymPy.
+        return self.latex()
+
+
+class Typeset(Reported, InLatex):
+    """Something with LaTeX that can be written as a page of its own."""
 
 
 def as_html(blocks: Iterable[Block]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import cleandoc
 from typing import Any, TypeAlias
 
 
@@ -135,35 +136,47 @@ class Cells:
 Picture: TypeAlias = Lines | Bars | Chain | Cells
 
 
+_AXES = """
+ax : matplotlib.axes.Axes, optional
+    Where to draw; default: a new figure, found as ``axes.figure``.
+style : optional
+    Keywords of matplotlib's lines and bars, such as `color` and `label`.
+
+Returns
+-------
+matplotlib.axes.Axes
+
+Raises
+------
+ParameterError
+    If there is nothing to draw, or `ax`, a keyword or an option is something else.
+MissingDependencyError
+    Without matplotlib.
+"""
+
+
 class Drawn(ABC):
     """Something with a picture: :meth:`plot` draws it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # What all figures take is told once.
+        plot = cls.__dict__.get("plot")
+        if plot is not None and plot.__doc__ and "\nRaises" not in cleandoc(plot.__doc__):
+            own = cleandoc(plot.__doc__)
+            head = "" if "Parameters\n---" in own else "\n\nParameters\n----------"
+            plot.__doc__ = f"{own}{head}{_AXES}"
 
     @abstractmethod
     def picture(self) -> Picture:
         """Return what is to be drawn, as data."""
 
     def plot(self, *, ax: Any = None, **style: Any) -> Any:
-        """Draw the result.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines and bars, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If there is nothing to draw, or `ax` or a keyword is something else.
-        MissingDependencyError
-            Without matplotlib.
-        """
+        """Draw the result."""
         # Drawn above the rooms that results come from.
         from .derivations.figures import draw_picture
 
         return draw_picture(self.picture(), ax=ax, **style)
+
+
+Drawn.plot.__doc__ = f"Draw the result.\n\nParameters\n----------{_AXES}"

@@ -7,6 +7,8 @@ words and a symbol; the annotation of every field says how it is read from JSON.
   result has a field `digits` that is not None, and are then shown as the digits that hold.
 - A field or property `errors` maps names of numbers to estimated absolute errors.
 - A field or property `rests_on` says in words what the numbers rest on; it ends every page.
+- Expressions of SymPy stand in documents as text that reads back equal; the entry "symbols" says
+  what their symbols are declared as.
 
 The module lies below symbolic/, numeric/ and derivations/, so that all of them can stand on it.
 """
@@ -22,11 +24,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from .digits import checked_digits, error_text, held_digits
 from .errors import GiantstepError, ParameterError
 from .json_document import JsonDocument
+from .labelled import labelled
 from .packed_numbers import SentWithDigits
 from .pages import Block, Page, Table, Typeset, latex_text
 from .pictures import Bars, Drawn, Picture
@@ -37,9 +40,16 @@ if TYPE_CHECKING:
 _NUMBER = "a float, or a number of mpmath where digits were asked for"
 Number = Annotated[Any, _NUMBER]
 """Annotation of fields that hold numbers of the theory."""
+if TYPE_CHECKING:
+    Scalar: TypeAlias = float
+else:
+    Scalar = Number
+"""The same for numbers that type checkers see as floats."""
 
 _ABOUT = "giantstep"
 _NOT_FINITE = ("inf", "+inf", "-inf", "nan")
+_SYMBOLS = "symbols"
+_CACHE = "cache_folder"
 _IN_REPR = 4
 # Of names that are a key together.
 _BETWEEN = ", "
@@ -116,6 +126,8 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
     """Where values start in a terminal, if the words are short enough."""
     _where: ClassVar[tuple[str, ...]] = ()
     """Fields that :func:`repr` shows before the numbers."""
+    _relation: ClassVar[str] = "="
+    """What stands between a symbol and its value in LaTeX."""
     _derived: ClassVar[tuple[str, ...]] = ()
     """Properties that documents hold, too; they are not read."""
 
@@ -124,7 +136,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
         # What a class has, the decorator of dataclasses leaves alone; it would compare NaN.
         for name in ("__eq__", "__hash__"):
             if cls.__dict__.get(name) is None:
-                setattr(cls, name, getattr(Result, name))
+                setattr(cls, name, getattr(cls, name) or getattr(Result, name))
 
     def __eq__(self, other: object) -> bool:
         """Tell whether another result has the same fields, NaN where this one has it."""
@@ -135,6 +147,11 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
     def __hash__(self) -> int:
         return hash(self._compared())
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What is derived when it is asked for is derived again.
+        own = {f.name for f in fields(self)}  # type: ignore[arg-type]
+        return {name: x for name, x in super().__getstate__().items() if name in own}
+
     def _compared(self) -> tuple[Any, ...]:
         return tuple(_with_equal_nan(getattr(self, f.name)) for f in fields(self) if f.compare)  # type: ignore[arg-type]
 
@@ -144,7 +161,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
     def _declared(cls) -> dict[str, _About]:
         return {f.name: f.metadata[_ABOUT] for f in fields(cls) if _ABOUT in f.metadata}  # type: ignore[arg-type]
 
-    def rows(self) -> list[Row]:
+    def entries(self) -> list[Row]:
         """Return what the fields hold, number by number; what is None, empty or NaN is left out."""
         result = []
         for name, about in self._declared().items():
@@ -158,7 +175,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
         return result
 
     def _row(self, key: Any, about: _About, value: Any) -> Row:
-        error = self._error(key)
+        error = self._error_of(key)
         return Row(
             name=_key_text(key),
             words=about.words,
@@ -169,12 +186,14 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
             error="" if error is None else f"± {error_text(error)}",
         )
 
-    def _error(self, key: Any) -> Any:
+    def _error_of(self, key: Any) -> Any:
         return getattr(self, "errors", {}).get(key)
 
     def estimated(self) -> dict[str, Any]:
         """Return the numbers whose error is estimated, by name."""
-        return {row.name: row.value for row in self.rows() if self._error(row.name) is not None}
+        return {
+            row.name: row.value for row in self.entries() if self._error_of(row.name) is not None
+        }
 
     def text(self, value: Any, error: Any = None, *, significant: int = 12) -> str:
         """Return a number of the result with the digits that hold, other values in words.
@@ -191,7 +210,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
             return "yes" if value else "no"
         if isinstance(value, tuple):
             return f"[{', '.join(self.text(x, significant=significant) for x in value)}]"
-        if not isinstance(value, float) and not hasattr(value, "_mpf_"):
+        if hasattr(value, "free_symbols") or not isinstance(value, float) | hasattr(value, "_mpf_"):
             return str(value)
         digits = getattr(self, "digits", None)
         if digits is None or isinstance(value, float) or not math.isfinite(value):
@@ -200,7 +219,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
 
     def page(self) -> Iterable[Block]:
         """Return the numbers as a table, errors beside it, and what they rest on."""
-        rows = self.rows()
+        rows = self.entries()
         beside = [(row.error,) for row in rows] if any(row.error for row in rows) else ()
         meanings = any(row.meaning for row in rows)
         cells = [(row.words, row.text, *([row.meaning] if meanings else [])) for row in rows]
@@ -210,18 +229,19 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
 
     def latex(self) -> str:
         """Return the numbers with their symbols in LaTeX, aligned, without delimiters."""
-        rows = [rf"{row.symbol} &= {_latex_value(row)}" for row in self.rows()]
+        rows = [rf"{x.symbol} &{self._relation} {_latex_value(x)}" for x in self.entries()]
         return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
     def picture(self) -> Picture:
         """Return the numbers as bars with their errors."""
-        shown = [row for row in self._own_rows() if not isinstance(row.value, str | bool | tuple)]
-        numbers = {row.words: _with_error(row.value, self._error(row.name)) for row in shown}
-        return Bars(numbers, self._document)
+        shown = [
+            (row, _with_error(row.value, self._error_of(row.name))) for row in self._own_rows()
+        ]
+        return Bars({row.words: one for row, one in shown if one is not None}, self._document)
 
     def _own_rows(self) -> list[Row]:
         """Return the rows of fields; numbers of mappings only where there are no others."""
-        rows = self.rows()
+        rows = self.entries()
         return [row for row in rows if row.name in self._declared()] or rows
 
     def __repr__(self) -> str:
@@ -236,39 +256,25 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values; numbers with digits as text, those that hold."""
-        return self._plain_fields(lambda name, number: self.text(number, self._error(name)))
+        return self._plain_fields(lambda name, number: self.text(number, self._error_of(name)))
 
     def _fields(self) -> dict[str, Any]:
         # Documents hold so many digits that the same binary numbers are read back.
         digits = getattr(self, "digits", None)
         return self._plain_fields(lambda _, number: _exact_text(number, digits))
 
-    def _plain_fields(self, text: Callable[[str, Any], str]) -> dict[str, Any]:
+    def _plain_fields(self, number: Callable[[str, Any], str]) -> dict[str, Any]:
         digits = getattr(self, "digits", None)
         declared = self._declared()
-        names = [f.name for f in fields(self)]  # type: ignore[arg-type]
+        names = [f.name for f in fields(self) if f.init and f.name != _CACHE]  # type: ignore[arg-type]
         names += [name for name in (*self._derived, "rests_on") if name not in names]
-        return {
+        symbols: dict[str, str] = {}
+        result: dict[str, Any] = {}
+        for name in (name for name in names if hasattr(self, name)):
             # Errors are no numbers of which digits hold.
-            name: _plain(
-                getattr(self, name),
-                name,
-                text if name in declared else lambda _, number: _exact_text(number, digits),
-            )
-            for name in names
-            if hasattr(self, name)
-        }
-
-    @classmethod
-    def _hints(cls) -> dict[str, Any]:
-        """Return the types of the fields; those imported for type checkers only are public."""
-        known: dict[str, Any] = {}
-        while True:
-            try:
-                return typing.get_type_hints(cls, localns=known, include_extras=True)
-            except NameError as error:
-                name = str(error.name)
-                known[name] = getattr(import_module(__package__), name)
+            text = number if name in declared else lambda _, x: _exact_text(x, digits)
+            result[name] = _Writer(text, symbols).plain(getattr(self, name), name)
+        return {**result, _SYMBOLS: symbols} if symbols else result
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -291,6 +297,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
         if not isinstance(values, Mapping):
             raise TypeError(f"it must hold fields by name, got {type(values).__name__}")
         known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+        symbols = {} if _SYMBOLS in known else values.get(_SYMBOLS, {})
         given = {k: v for k, v in values.items() if k in known or not cls._is_derived(k)}
         if unknown := [name for name in given if name not in known]:
             raise ValueError(f"no field is named {unknown[0]!r}; there are: {', '.join(known)}")
@@ -306,12 +313,12 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
             from .runtime.precision import local_context
 
             make = local_context(checked_digits(given["digits"])).mpf
-        hints = cls._hints()
-        return {name: _value(value, hints[name], make, name) for name, value in given.items()}
+        hints, reader = _hints(cls), _Reader(make, symbols)
+        return {name: reader.value(value, hints[name], name) for name, value in given.items()}
 
     @classmethod
     def _is_derived(cls, name: str) -> bool:
-        return name in cls._derived or (name == "rests_on" and hasattr(cls, name))
+        return name in (*cls._derived, _SYMBOLS) or (name == "rests_on" and hasattr(cls, name))
 
     def to_dataset(self) -> xr.Dataset:
         """Return the numbers as a dataset without dimensions but those of tuples.
@@ -320,17 +327,16 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
         an attribute of the dataset. Numbers with digits become floats, proven intervals their
         midpoints with the radius as error, means keep their standard error.
         """
-        import xarray as xr
-
         data: dict[str, Any] = {}
         about: dict[str, Any] = {"result": self._document}
-        for row in self.rows():
-            if isinstance(row.value, str | bool):
-                about[row.name] = row.text
-                continue
+        for row in self.entries():
             several = isinstance(row.value, tuple)
             parts = row.value if several else (row.value,)
-            result = [_with_error(part, self._error(row.name)) for part in parts]
+            given = [_with_error(part, self._error_of(row.name)) for part in parts]
+            result = [one for one in given if one is not None]
+            if len(result) < len(given):
+                about[row.name] = row.text
+                continue
             attributes: dict[str, Any] = {"long_name": row.words, "symbol": row.symbol}
             if result[0][1] is not None:
                 attributes["error"] = float(result[0][1])
@@ -339,15 +345,23 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
             data[row.name] = (dimensions, number, attributes)
         if rests_on := getattr(self, "rests_on", ""):
             about["rests_on"] = rests_on
-        return xr.Dataset(data, attrs=about)
+        return labelled(data, attrs=about)
 
 
-def _with_error(value: Any, error: Any) -> tuple[float, Any]:
-    """Return a number and its error; those of proven intervals and means are their own."""
+def _with_error(value: Any, error: Any) -> tuple[float, Any] | None:
+    """Return a number and its error, None for what is no number.
+
+    The errors of proven intervals and means are their own.
+    """
+    if isinstance(value, str | bool) or getattr(value, "free_symbols", None):
+        return None
     for centre, spread in (("midpoint", "radius"), ("mean", "standard_error")):
         if hasattr(value, centre):
             return float(getattr(value, centre)), getattr(value, spread)
-    return float(value), error
+    try:
+        return float(value), error
+    except TypeError:
+        return None
 
 
 def _short(value: Any) -> str:
@@ -361,7 +375,7 @@ def _is_nan(value: Any) -> bool:
 def _with_equal_nan(value: Any) -> Any:
     """Return a value as one that is equal to another one with NaN at the same places."""
     if isinstance(value, Mapping):
-        return {key: _with_equal_nan(v) for key, v in value.items()}
+        return frozenset((key, _with_equal_nan(v)) for key, v in value.items())
     if isinstance(value, tuple):
         return tuple(map(_with_equal_nan, value))
     if hasattr(value, "tolist"):
@@ -377,9 +391,12 @@ def _latex_value(row: Row) -> str:
     """Return a value as LaTeX, printed numbers with powers of ten and the sign of an error."""
     if hasattr(row.value, "latex"):
         return str(row.value.latex())
-    if isinstance(row.value, str | bool):
-        return latex_text(row.text)
-    return latex_number(row.text)
+    if hasattr(row.value, "free_symbols"):
+        from .derivations.formulas import latex
+
+        return latex(row.value)
+    is_number = _with_error(row.value, None) is not None or isinstance(row.value, tuple)
+    return latex_number(row.text) if is_number else latex_text(row.text)
 
 
 def latex_number(text: str) -> str:
@@ -398,32 +415,50 @@ def latex_number(text: str) -> str:
 # ---------------------------------------------------------------------- plain values and back
 
 
-def _plain(value: Any, name: str, text: Callable[[str, Any], str]) -> Any:
-    """Return a value as JSON has it, numbers of mpmath as the text that a function makes."""
-    if isinstance(value, Enum):
-        return value.value
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if hasattr(value, "_mpf_"):
-        return text(name, value)
-    if isinstance(value, Mapping):
-        return {(k := _key_text(key)): _plain(v, k, text) for key, v in value.items()}
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist(), name, text)
-    if isinstance(value, tuple | list):
-        return [_plain(v, name, text) for v in value]
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if hasattr(value, "to_json"):
-        return json.loads(value.to_json())
-    if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name), f.name, text) for f in fields(value)}
-    # Exact numbers.
-    return str(value)
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Makes values as JSON has them.
+
+    Attributes
+    ----------
+    number : callable
+        Returns the text of a number of mpmath of the given name.
+    symbols : dict
+        To which those of expressions are added, with what they are declared as.
+    """
+
+    number: Callable[[str, Any], str]
+    symbols: dict[str, str]
+
+    def plain(self, value: Any, name: str) -> Any:
+        """Return a value of the given name."""
+        if isinstance(value, Enum):
+            return value.value
+        if value is None or isinstance(value, bool | str):
+            return value
+        if hasattr(value, "to_dict"):
+            return value.to_dict()
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else str(float(value))
+        if isinstance(value, Mapping):
+            return {(k := _key_text(key)): self.plain(v, k) for key, v in value.items()}
+        if hasattr(value, "tolist"):
+            return self.plain(value.tolist(), name)
+        if isinstance(value, tuple | list):
+            return [self.plain(v, name) for v in value]
+        if hasattr(value, "free_symbols"):
+            from .symbolic.expressions.expression_documents import expression_document
+
+            return expression_document(value, self.symbols)
+        if hasattr(value, "_mpf_"):
+            return self.number(name, value)
+        if hasattr(value, "to_json"):
+            return json.loads(value.to_json())
+        if is_dataclass(value):
+            return {f.name: self.plain(getattr(value, f.name), f.name) for f in fields(value)}
+        return str(value)
 
 
 def _key_text(key: Any) -> str:
@@ -439,49 +474,101 @@ def _exact_text(value: Any, digits: int | None) -> str:
     return str(libmp.to_str(value._mpf_, libmp.repr_dps(bits), strip_zeros=False))
 
 
-def _value(value: Any, hint: Any, make: Callable[[Any], Any], name: str) -> Any:
-    """Return a value of JSON as what an annotation asks for."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any:
-        return value
-    if origin is Annotated and _NUMBER in arguments:
-        return _number(value, make, name)
-    if origin in (typing.Union, types.UnionType):
-        chosen = type(None) if value is None else next(x for x in arguments if x is not type(None))
-        return _value(value, chosen, make, name)
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise TypeError(f"{name} must be a list, got {value!r}")
-        one = arguments[1:] == (...,)
-        if not one and len(value) != len(arguments):
-            raise ValueError(f"{name} must have {len(arguments)} entries, got {len(value)}")
-        kinds = (arguments[0],) * len(value) if one else arguments
-        return tuple(_value(v, k, make, name) for v, k in zip(value, kinds, strict=True))
-    if origin is not None and hasattr(origin, "__array_finalize__"):
-        return _array(value, typing.get_args(arguments[1])[0], name)
-    if origin is not None and issubclass(origin, Mapping):
-        if not isinstance(value, Mapping):
-            raise TypeError(f"{name} must hold values by name, got {value!r}")
-        several = typing.get_origin(arguments[0]) is tuple
-        return {
-            tuple(str(k).split(_BETWEEN)) if several else str(k): _value(
-                v, arguments[1], make, f"{name}[{k!r}]"
-            )
-            for k, v in value.items()
-        }
-    if hint in _TYPE_NAMES:
-        if hint is float:
-            return _number(value, float, name)
-        if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
-            raise TypeError(f"{name} must be {_TYPE_NAMES[hint]}, got {value!r}")
-        return value
-    if hasattr(hint, "from_dict"):
-        return hint.from_dict(value)
-    if hasattr(hint, "from_json"):
-        return hint.from_json(json.dumps(value))
-    if is_dataclass(hint):
-        return _part(value, hint, make, name)
-    return hint(value)
+def _hints(cls: Any) -> dict[str, Any]:
+    """Return the types of the fields; those imported for type checkers only are public."""
+    known: dict[str, Any] = {}
+    while True:
+        try:
+            return typing.get_type_hints(cls, localns=known, include_extras=True)
+        except NameError as error:
+            name = str(error.name)
+            known[name] = getattr(import_module(__package__), name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Makes values of JSON what annotations ask for; attributes as those of the writer."""
+
+    number: Callable[[Any], Any]
+    symbols: Mapping[str, str]
+
+    def value(self, value: Any, hint: Any, name: str) -> Any:
+        """Return a value of JSON as what an annotation asks for."""
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if hint is Any:
+            return value
+        if origin is Annotated and _NUMBER in arguments:
+            return _number(value, self.number, name)
+        if origin in (typing.Union, types.UnionType):
+            return self._one_of(value, arguments, name)
+        if origin is tuple:
+            if not isinstance(value, list | tuple):
+                raise TypeError(f"{name} must be a list, got {value!r}")
+            one = arguments[1:] == (...,)
+            if not one and len(value) != len(arguments):
+                raise ValueError(f"{name} must have {len(arguments)} entries, got {len(value)}")
+            kinds = (arguments[0],) * len(value) if one else arguments
+            return tuple(self.value(v, k, name) for v, k in zip(value, kinds, strict=True))
+        if origin is not None and hasattr(origin, "__array_finalize__"):
+            return _array(value, typing.get_args(arguments[1])[0], name)
+        if origin is not None and issubclass(origin, Mapping):
+            if not isinstance(value, Mapping):
+                raise TypeError(f"{name} must hold values by name, got {value!r}")
+            several = typing.get_origin(arguments[0]) is tuple
+            return {
+                tuple(str(k).split(_BETWEEN)) if several else str(k): self.value(
+                    v, arguments[1], f"{name}[{k!r}]"
+                )
+                for k, v in value.items()
+            }
+        if hint in _TYPE_NAMES:
+            if hint is float:
+                return _number(value, float, name)
+            if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+                raise TypeError(f"{name} must be {_TYPE_NAMES[hint]}, got {value!r}")
+            return value
+        if hasattr(hint, "from_dict") or hasattr(hint, "from_json"):
+            try:
+                if hasattr(hint, "from_dict"):
+                    return hint.from_dict(value)
+                return hint.from_json(json.dumps(value))
+            except GiantstepError as error:
+                raise ValueError(f"{name}: {error}") from None
+        if is_dataclass(hint):
+            hints = _hints(hint)
+            if not isinstance(value, Mapping) or not set(value) <= set(hints):
+                raise TypeError(f"{name} must hold {', '.join(hints)}, got {value!r}")
+            made: Any = hint
+            return made(**{k: self.value(v, hints[k], f"{name}.{k}") for k, v in value.items()})
+        return self._expression(value, hint, name) if _is_symbolic(hint) else hint(value)
+
+    def _one_of(self, value: Any, hints: Iterable[Any], name: str) -> Any:
+        if value is None:
+            return value
+        first: Exception | None = None
+        for hint in (x for x in hints if x is not type(None)):
+            try:
+                return self.value(value, hint, name)
+            except (GiantstepError, TypeError, ValueError) as error:
+                first = first or error
+        assert first is not None
+        raise first
+
+    def _expression(self, value: Any, hint: Any, name: str) -> Any:
+        from .symbolic.expressions.expression_documents import read_expression_document
+
+        if isinstance(value, list) and hasattr(hint, "tolist"):
+            return hint([[self._expression(x, object, name) for x in row] for row in value])
+        if not isinstance(value, str | int):
+            raise TypeError(f"{name} must be an expression, got {value!r}")
+        result = read_expression_document(str(value), self.symbols)
+        if not isinstance(result, hint):
+            raise TypeError(f"{name} must be of the kind {hint.__name__}, got {value!r}")
+        return result
+
+
+def _is_symbolic(hint: Any) -> bool:
+    return str(getattr(hint, "__module__", "")).partition(".")[0] == "sympy"
 
 
 def _array(value: Any, kind: Any, name: str) -> Any:
@@ -494,14 +581,6 @@ def _array(value: Any, kind: Any, name: str) -> Any:
         return np.array(value, dtype=kind)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must hold numbers, all rows of one length") from None
-
-
-def _part(value: Any, hint: Any, make: Callable[[Any], Any], name: str) -> Any:
-    """Return a plain dataclass inside a result."""
-    hints = typing.get_type_hints(hint, include_extras=True)
-    if not isinstance(value, Mapping) or not set(value) <= set(hints):
-        raise TypeError(f"{name} must hold {', '.join(hints)}, got {value!r}")
-    return hint(**{k: _value(v, hints[k], make, f"{name}.{k}") for k, v in value.items()})
 
 
 def _number(value: Any, make: Callable[[Any], Any], name: str) -> Any:

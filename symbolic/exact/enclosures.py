@@ -19,6 +19,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import ParameterError, UndecidedError
+from ...json_document import JsonDocument
 from ...pages import Typeset
 
 _HEXADECIMAL = re.compile(r"(-?)0x([0-9a-f]+)p(-?[0-9]+)")
@@ -28,7 +29,7 @@ _COMPARISON_DIGITS = 50
 
 
 @dataclass(frozen=True, repr=False)
-class Enclosure(Typeset):
+class Enclosure(Typeset, JsonDocument):
     r"""A real number that is proven to lie in [midpoint − radius, midpoint + radius].
 
     Attributes
@@ -53,6 +54,8 @@ class Enclosure(Typeset):
     >>> Enclosure.from_dict(third.to_dict()) == third
     True
     """
+
+    _document = "enclosure"
 
     midpoint: sp.Rational
     radius: sp.Rational

@@ -17,7 +17,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
-from ...pages import shorten
+from ...pages import InLatex, shorten
 from .arguments import is_array, on_arrays, text_of_function
 from .exact_numbers import require_evaluated
 from .expression_reader import OTHER_WORDS
@@ -43,7 +43,7 @@ _SHAPED = re.compile(rf"({'|'.join(SHAPED)})\(([^,()z]+)\)")
 
 
 @dataclass(frozen=True, repr=False)
-class Activation:
+class Activation(InLatex):
     r"""A function of a standard Gaussian variable with finite second moment.
 
     Made by :func:`activation`; the constructor does not check anything.
@@ -145,8 +145,9 @@ class Activation:
     def __repr__(self) -> str:
         return f"Activation({self.name!r}: {shorten(str(self.expr))})"
 
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle \sigma(z) = {sp.latex(self.expr)}$"
+    def latex(self) -> str:
+        """Return the function in LaTeX, without delimiters."""
+        return rf"\sigma(z) = {sp.latex(self.expr)}"
 
 
 def _catalogue() -> dict[str, Activation]:

@@ -33,6 +33,7 @@ from ...errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
+from ...json_document import JsonDocument
 from ...pages import Table, Typeset, as_html, columns, shorten
 from ...pictures import Drawn, Line, Lines
 from ..exact.enclosures import Enclosure
@@ -171,7 +172,7 @@ class CoefficientBasis(enum.Enum):
 
 
 @dataclass(frozen=True, repr=False)
-class HermiteCoefficients(Typeset, Drawn, AbstractSequence[sp.Expr]):
+class HermiteCoefficients(Typeset, Drawn, JsonDocument, AbstractSequence[sp.Expr]):
     r"""The exact Hermite coefficients :math:`\mu_0, \dots, \mu_K` of a function, as a sequence.
 
     Made by :func:`.hermite.coefficients.hermite_coefficients`; the constructor does not check
@@ -208,6 +209,8 @@ class HermiteCoefficients(Typeset, Drawn, AbstractSequence[sp.Expr]):
     3  0                      exact algebra
     4  -sqrt(2)/(2*sqrt(pi))  exact algebra
     """
+
+    _document = "Hermite coefficients"
 
     function: sp.Expr
     variable: sp.Symbol

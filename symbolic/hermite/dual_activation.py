@@ -18,14 +18,16 @@ quadrature estimates, and the bound is said to rest on them.
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import sympy as sp
 
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError, UnsupportedExpressionError
-from ...pages import Typeset
-from ...pictures import Drawn, Line, Lines
+from ...pages import Block
+from ...pictures import Line, Lines
+from ...result import Result
 from ..expressions.activations import Activation, activation, z
 from ..expressions.arguments import as_expression
 from ..expressions.bivariate_normal import with_far_tails
@@ -78,7 +80,7 @@ class DualValue:
 
 
 @dataclass(frozen=True, repr=False)
-class DualActivation(Typeset, Drawn):
+class DualActivation(Result):
     r"""The function :math:`\rho \mapsto \mathbb{E}[f(u)g(v)]` of the correlation.
 
     Made by :func:`dual_activation`.
@@ -97,6 +99,8 @@ class DualActivation(Typeset, Drawn):
     rests_on : str
     """
 
+    _document = "dual activation"
+
     f: Activation
     g: Activation
     rho: sp.Symbol
@@ -104,10 +108,11 @@ class DualActivation(Typeset, Drawn):
     coefficients: tuple[tuple[_Interval, _Interval], ...] = ()
     tails: tuple[sp.Expr, sp.Expr] = (sp.S.Zero, sp.S.Zero)
     rests_on: str = CLOSED_FORM
-    order: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "order", len(self.coefficients) - 1)
+    @property
+    def order(self) -> int:
+        """K, -1 with a closed form."""
+        return len(self.coefficients) - 1
 
     @property
     def expr(self) -> sp.Expr:
@@ -195,6 +200,11 @@ class DualActivation(Typeset, Drawn):
         g = "f" if same else "g"
         left = rf"$\mathbb{{E}}[f(u)\,{g}(v)]$"
         return Lines([Line([float(p) for p in places], values, label)], r"$\rho$", left)
+
+    def page(self) -> Iterable[Block]:
+        """Return the function and what it rests on."""
+        yield repr(self)
+        yield self.rests_on
 
     def latex(self) -> str:
         """LaTeX of the equation."""

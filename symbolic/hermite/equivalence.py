@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import sympy as sp
@@ -35,13 +35,13 @@ import sympy as sp
 from ... import pages
 from ...digits import checked_digits
 from ...errors import ConvergenceError, ParameterError
-from ...pages import Typeset, shorten
+from ...pages import Block, shorten
+from ...result import Result, quantity
 from ..exact.constant_enclosures import NoEnclosure, enclosure
 from ..expressions.activations import Activation, activation, z
 from ..expressions.arguments import as_expression
 from ..expressions.bivariate_normal import with_far_tails
 from ..expressions.exact_numbers import require_exact
-from ..expressions.expression_text import expression_text
 from ..expressions.regularity import require_square_integrable
 from ..expressions.standing import Standing
 from ..gaussian.expectation import GaussianExpectation, require_one_meaning
@@ -55,7 +55,7 @@ _WIDEST = 100
 
 
 @dataclass(frozen=True)
-class ConditionalFeatures:
+class ConditionalFeatures(Result):
     r"""μ, β and the diagonal of Ψ of some neurons, as numbers.
 
     Attributes
@@ -69,20 +69,17 @@ class ConditionalFeatures:
     digits : int
     """
 
-    projection: sp.Expr
-    overlaps: tuple[sp.Expr, ...]
-    spreads: tuple[sp.Expr, ...]
-    mean: tuple[sp.Float, ...]
-    slope: tuple[sp.Float, ...]
-    residual_variance: tuple[sp.Float, ...]
-    digits: int
+    _document = "conditional features"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: the numbers as texts."""
-        result: dict[str, Any] = {"projection": str(self.projection), "digits": self.digits}
-        for name in ("overlaps", "spreads", "mean", "slope", "residual_variance"):
-            result[name] = [str(entry) for entry in getattr(self, name)]
-        return result
+    projection: sp.Expr = field(metadata=quantity("projection", "x_v"))
+    overlaps: tuple[sp.Expr, ...] = field(metadata=quantity("overlaps", "m_i"))
+    spreads: tuple[sp.Expr, ...] = field(metadata=quantity("spreads", r"\rho_i"))
+    mean: tuple[sp.Float, ...] = field(metadata=quantity("mean", r"\mu_i"))
+    slope: tuple[sp.Float, ...] = field(metadata=quantity("slope", r"\beta_i"))
+    residual_variance: tuple[sp.Float, ...] = field(
+        metadata=quantity("residual variance", r"\Psi_{ii}")
+    )
+    digits: int
 
 
 def features_at(
@@ -356,7 +353,7 @@ class ConditionalCoefficient:
 
 
 @dataclass(frozen=True, repr=False)
-class ConditionalEquivalence(Typeset):
+class ConditionalEquivalence(Result):
     r"""The coefficients μ, β, Ψ of the equivalent features, as functions of c and ρ.
 
     Made by :func:`conditional_equivalence`.
@@ -377,6 +374,9 @@ class ConditionalEquivalence(Typeset):
     >>> conditional_equivalence("tanh").at(sp.Rational(1, 2), [1], [1], digits=20).mean
     (0.29545287705173737015,)
     """
+
+    _document = "conditional equivalence"
+    _derived = ("standing", "source", "mean", "slope", "residual_variance", "second_moment")
 
     student: Activation
     centre: sp.Expr
@@ -479,19 +479,20 @@ class ConditionalEquivalence(Typeset):
             closed = _closed(definition)
         return ConditionalCoefficient(definition, closed)
 
-    def __str__(self) -> str:
-        lines = [
+    def page(self) -> Iterable[Block]:
+        """Return the coefficients."""
+        yield (
             f"conditional Gaussian equivalence of sigma = {self.student} "
-            f"({self.standing.value}: {self.source})",
-            "sigma(W x) ~ mu(x_v) + diag(beta(x_v)) W_perp x_perp + Psi(x_v)^(1/2) xi",
-            f"centre c = m_i x_v = {self.centre}, spread rho = |w_i_perp| = {self.spread}",
-        ]
-        lines += [f"  {title} = {_shown(getattr(self, name))}" for name, title, _, _ in _ROWS]
-        lines.append(
+            f"({self.standing.value}: {self.source})"
+        )
+        yield "sigma(W x) ~ mu(x_v) + diag(beta(x_v)) W_perp x_perp + Psi(x_v)^(1/2) xi"
+        yield f"centre c = m_i x_v = {self.centre}, spread rho = |w_i_perp| = {self.spread}"
+        for name, title, *_ in _ROWS:
+            yield f"  {title} = {_shown(getattr(self, name))}"
+        yield (
             "  off the diagonal b_i b_j c_ij^2/2 + O(d^(-3/2)), "
             f"b_2 = {_shown(self.coefficient(2))}"
         )
-        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return (
@@ -505,11 +506,8 @@ class ConditionalEquivalence(Typeset):
             rows.append(rf"{symbol} &= {meaning} = {_latex(getattr(self, name))}")
         rows.append(_OFF_DIAGONAL.replace(" = ", " &= ", 1))
         rows.append(rf"b_2 &= {_latex(self.coefficient(2))}")
-        joined = r" \\ ".join(rows)
-        return (
-            rf"\begin{{aligned}} {joined} \end{{aligned}}"
-            rf"\qquad c = {sp.latex(self.centre)},\ \rho = {sp.latex(self.spread)}"
-        )
+        rows.append(rf"c &= {sp.latex(self.centre)},\ \rho = {sp.latex(self.spread)}")
+        return r"\begin{aligned} " + r" \\ ".join(rows) + r" \end{aligned}"
 
     def _repr_html_(self) -> str:
         coefficients = [(symbol, getattr(self, name)) for name, _, symbol, _ in _ROWS]
@@ -522,27 +520,6 @@ class ConditionalEquivalence(Typeset):
             rf"{self.source}): $\displaystyle {_FEATURES}$"
         )
         return pages.as_html([title, pages.Table(rows)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: definitions and closed forms as texts."""
-        coefficients = {name: getattr(self, name) for name, *_ in _ROWS}
-        coefficients |= {"second_moment": self.second_moment, "b_2": self.coefficient(2)}
-        return {
-            "student": self.student.name,
-            "centre": expression_text(self.centre),
-            "spread": expression_text(self.spread),
-            "standing": self.standing.value,
-            "source": self.source,
-            "coefficients": {
-                name: {
-                    "definition": str(coefficient.definition),
-                    "closed_form": None
-                    if coefficient.closed_form is None
-                    else expression_text(coefficient.closed_form),
-                }
-                for name, coefficient in coefficients.items()
-            },
-        }
 
 
 def conditional_equivalence(

@@ -22,6 +22,7 @@ from sympy.polys.orderings import lex
 from sympy.polys.rings import PolyElement, PolyRing
 
 from ...errors import ParameterError, UnsupportedExpressionError
+from ...json_document import JsonDocument
 from ...pages import Typeset
 from ..exact.fields import common_field, exact_field
 from ..exact.polynomial_elements import checked_variables, element_from_terms, polynomial_element
@@ -182,7 +183,7 @@ def _product(coefficient: sp.Expr, text: str, names: list[str], times: str) -> s
 
 
 @dataclass(frozen=True, eq=False)
-class HermiteExpansion(Typeset):
+class HermiteExpansion(Typeset, JsonDocument):
     r"""A polynomial f of independent standard normal variables, by its Hermite coefficients.
 
     Make one with `from_polynomial`, `from_he_coefficients`, `from_moments` or `from_symbol`.
@@ -209,6 +210,8 @@ class HermiteExpansion(Typeset):
     >>> f.contract(3, [x, y])
     6*x**2*y
     """
+
+    _document = "Hermite expansion"
 
     symbol_element: PolyElement
 

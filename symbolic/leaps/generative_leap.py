@@ -30,23 +30,21 @@ and by Stein's lemma :math:`\mathbb{E}[y^p q] = \mathbb{E}[\nabla_q y^p]` and :m
 from __future__ import annotations
 
 import functools
-import html
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy as sp
 from sympy.polys.rings import PolyElement
 
 from ...errors import AssumptionError, GiantstepError, UndecidedError, UnsupportedExpressionError
-from ...json_document import WritesJson
-from ...pages import Typeset
+from ...pages import Block
+from ...result import Result, quantity
 from ..exact.fields import common_field
 from ..expressions._singularities import expanded
 from ..expressions.boundedness import far_out
-from ..expressions.expression_text import plain_fields
 from ..expressions.functions import relu
 from ..expressions.regularity import Parity, analyse
 from ..gaussian.hermite_polynomials import pairings
@@ -363,14 +361,9 @@ class GenerativeStep:
     subspace: Subspace
     coefficients: tuple[tuple[sp.Expr, ...], ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; coefficients as SymPy prints them."""
-        printed = {"coefficients": [list(map(str, vector)) for vector in self.coefficients]}
-        return plain_fields(self, "order", "transform", "witness", "subspace") | printed
-
 
 @dataclass(frozen=True)
-class GenerativeLeap(Typeset, WritesJson):
+class GenerativeLeap(Result):
     """Bounds of the generative leap, with their certificates.
 
     Attributes
@@ -395,9 +388,12 @@ class GenerativeLeap(Typeset, WritesJson):
     sign change x1 → -x1, x2 → -x2 leaves f invariant
     """
 
+    _document = "generative leap"
+    _derived = ("standing",)
+
     target: str
-    lower: int
-    upper: int | None
+    lower: int = field(metadata=quantity("at least"))
+    upper: int | None = field(metadata=quantity("at most"))
     lower_certificate: str
     steps: tuple[GenerativeStep, ...]
 
@@ -452,8 +448,9 @@ class GenerativeLeap(Typeset, WritesJson):
 
     __int__ = __index__
 
-    def __str__(self) -> str:
-        return (
+    def page(self) -> Iterable[Block]:
+        """Return the bounds with their certificates."""
+        yield (
             f"{self.bounds} ({self.standing}: {self.upper_certificate}; not less: "
             f"{self.lower_certificate})"
         )
@@ -470,14 +467,6 @@ class GenerativeLeap(Typeset, WritesJson):
             rf" \xrightarrow{{{step.order}}} {step.subspace.latex()}" for step in self.steps
         )
         return rf"\mathrm{{genLeap}}(f) {relation}:\quad {chain}"
-
-    def _repr_html_(self) -> str:
-        return f"<p>generative leap {html.escape(str(self))}</p>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        names = ("target", "lower", "upper", "standing", "lower_certificate", "steps")
-        return plain_fields(self, *names)
 
 
 @asked_of_targets("generative leap")

@@ -33,17 +33,18 @@ slot outside U, and no more than κ of them, so :math:`k(U) \le \kappa`.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import sympy as sp
 
 from ...errors import AssumptionError, GiantstepError, UndecidedError
-from ...json_document import WritesJson
-from ...pages import Typeset
+from ...pages import Block
+from ...result import Result, quantity
 from ..expressions.activations import Activation, activation
-from ..expressions.expression_text import expression_text, plain_fields
+from ..expressions.expression_text import expression_text
 from ..expressions.parser import Parameters
 from ..gaussian.hermite_polynomials import index_factorial
 from ..gaussian.zero_test import is_exactly_zero
@@ -113,29 +114,37 @@ def asked_of_targets(subject: str) -> Callable[[Callable[[Target], T]], AskedOfT
     return decorated
 
 
-class ProvenOrder(int):
+@dataclass(init=False, eq=False, repr=False)
+class ProvenOrder(int, Result):
     """A whole number that carries, as attributes, what proves it; else it behaves like an int."""
 
-    _shown: ClassVar[tuple[str, ...]] = ()
-    """Attributes that documents hold."""
+    value: int = field(metadata=quantity("order"))
+
+    __str__ = int.__repr__
 
     def __new__(cls, value: int, **proof: Any) -> ProvenOrder:
         result = super().__new__(cls, value)
-        result.__dict__.update(proof)
+        result.__dict__.update(proof, value=int(value))
         return result
 
-    def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, Any]]:
-        return (int(self),), dict(self.__dict__)
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+        return (), dict(self.__dict__)
+
+    @property
+    @abstractmethod
+    def explanation(self) -> str:
+        """What proves it, in words."""
+
+    def page(self) -> Iterable[Block]:
+        """Return the number with what proves it."""
+        yield f"{int(self)}  {self.explanation}"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} cannot be changed; {name} is given with it")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {"value": int(self), **plain_fields(self, *self._shown)}
 
-
-class Exponent(Typeset, ProvenOrder, WritesJson):
+@dataclass(init=False, eq=False, repr=False)
+class Exponent(ProvenOrder):
     r"""The leap index, with the coefficient that proves it.
 
     Attributes
@@ -150,7 +159,7 @@ class Exponent(Typeset, ProvenOrder, WritesJson):
         Coordinates of the target.
     """
 
-    _shown = ("multi_index", "coefficient")
+    _document = "leap index"
 
     target: str
     multi_index: MultiIndex
@@ -394,7 +403,8 @@ class CoordinateStep:
     new: tuple[sp.Symbol, ...]
 
 
-class CoordinateLeap(Typeset, ProvenOrder, WritesJson):
+@dataclass(init=False, eq=False, repr=False)
+class CoordinateLeap(ProvenOrder):
     """The coordinate leap, with an order of the Hermite terms that attains it.
 
     Attributes
@@ -406,7 +416,7 @@ class CoordinateLeap(Typeset, ProvenOrder, WritesJson):
         Terms that bring in new coordinates, in order; all others may follow.
     """
 
-    _shown = ("steps",)
+    _document = "coordinate leap"
 
     target: str
     variables: tuple[sp.Symbol, ...]
@@ -550,12 +560,9 @@ class IsotropicStep:
     subspace: Subspace
     rows: tuple[SpanRow, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return plain_fields(self, "order", "subspace")
 
-
-class IsotropicLeap(Typeset, ProvenOrder, WritesJson):
+@dataclass(init=False, eq=False, repr=False)
+class IsotropicLeap(ProvenOrder):
     """The rotation-invariant leap, with the run of orders and subspaces that proves it.
 
     Attributes
@@ -566,7 +573,7 @@ class IsotropicLeap(Typeset, ProvenOrder, WritesJson):
         From {0} to V*.
     """
 
-    _shown = ("steps",)
+    _document = "isotropic leap"
 
     target: str
     steps: tuple[IsotropicStep, ...]

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import sympy as sp
 
 from ...errors import GiantstepError, ParameterError
-from ...json_document import WritesJson
-from ...pages import Block, Indented, Listing, Page, Table, Typeset
-from ...pictures import Bars, Chain, Drawn
-from ..expressions.expression_text import plain_fields
+from ...pages import Block, Indented, Listing, Table
+from ...pictures import Bars, Chain
+from ...result import Result
 from ..expressions.standing import Standing
 from ..targets.conditional_spans import Span, SpanRow, SpanSource
 from ..targets.spans import spans_of
@@ -55,13 +54,9 @@ class FiltrationLevel:
     subspace: Subspace
     rows: tuple[SpanRow, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return plain_fields(self, "order", "subspace")
-
 
 @dataclass(frozen=True)
-class LeapFiltration(Page, Typeset, Drawn, WritesJson):
+class LeapFiltration(Result):
     """The subspaces V_1 ⊆ V_2 ⊆ … of the directions that show up to an order.
 
     Attributes
@@ -80,6 +75,8 @@ class LeapFiltration(Page, Typeset, Drawn, WritesJson):
     >>> found.order_seen([1, 0, 0]), found.order_contained([1, 0, 0])
     (1, 2)
     """
+
+    _document = "directions by order"
 
     target: Target
     levels: tuple[FiltrationLevel, ...]
@@ -140,10 +137,6 @@ class LeapFiltration(Page, Typeset, Drawn, WritesJson):
     def latex(self) -> str:
         """Return the chain in LaTeX, without delimiters."""
         return r" \subset ".join(f"V_{{{v.order}}} = {v.subspace.latex()}" for v in self.levels)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {"target": self.target.name, **plain_fields(self, "levels", "checked_order")}
 
 
 @asked_of_targets("directions by order")
@@ -218,7 +211,7 @@ class Consequence:
 
 
 @dataclass(frozen=True, repr=False)
-class LeapReport(Page, Typeset, Drawn, WritesJson):
+class LeapReport(Result):
     """The leaps of a target.
 
     Attributes
@@ -250,6 +243,9 @@ arXiv 2302.11055)
       online SGD, rotation-invariant form: time d^2 (conjecture: our reading of arXiv 2302.11055, \
 its wording is not verified)
     """
+
+    _document = "leaps"
+    _derived = ("consequences",)
 
     target: Target
     leap_index: Exponent
@@ -369,11 +365,6 @@ its wording is not verified)
         result = (getattr(self, key) for key in _NAMES)
         lines = [part.latex() for part in result if part is not None]
         return r"\begin{array}{l}" + r" \\ ".join(lines) + r"\end{array}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        rest = plain_fields(self, *_NAMES, "undetermined", "consequences")
-        return {"target": str(self.target), **rest}
 
 
 @asked_of_targets("leaps")

@@ -27,7 +27,7 @@ from __future__ import annotations
 import functools
 import itertools
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, cast, get_type_hints
@@ -36,9 +36,9 @@ import sympy as sp
 from sympy.polys.rings import PolyElement
 
 from ...errors import AssumptionError, ParameterError, UndecidedError
-from ...json_document import WritesJson
-from ...pages import Table, Typeset, as_html
-from ...pictures import Chain, Drawn
+from ...pages import Block, Table
+from ...pictures import Chain
+from ...result import Result
 from ..expressions.activations import Activation, activation
 from ..expressions.expression_text import expression_text, plain_data, plain_fields
 from ..expressions.parser import Parameters, parse_expression
@@ -234,7 +234,7 @@ class Variant(StrEnum):
 
 
 @dataclass(frozen=True, repr=False)
-class Staircase(Typeset, Drawn, WritesJson):
+class Staircase(Result):
     r"""The subspaces U_0 ⊂ U_1 ⊂ … that giant steps on a target learn.
 
     Made by :func:`staircase`.
@@ -263,6 +263,8 @@ class Staircase(Typeset, Drawn, WritesJson):
     clusters : ReadoutClusters or None
         What few values of the readout change.
     """
+
+    _document = "staircase"
 
     target: Target
     order: int
@@ -366,9 +368,11 @@ class Staircase(Typeset, Drawn, WritesJson):
             return chain + rf", \quad V^* = {self.relevant_subspace.latex()}"
         return chain + rf" \subsetneq V^* = {self.relevant_subspace.latex()}"
 
-    def _repr_html_(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return the chain, the steps with what they learn, and what is known of them."""
         learned = ["{0}", *map(_learned, self.steps)]
-        chain = " ⊂ ".join(
+        yield _headline(self)
+        yield " ⊂ ".join(
             f"U{str(t).translate(_SUBSCRIPTS)} = {text}" for t, text in enumerate(learned)
         )
         rows = [
@@ -376,8 +380,9 @@ class Staircase(Typeset, Drawn, WritesJson):
              "; ".join(step.explanations) or "nothing new")
             for step in self.steps
         ]  # fmt: skip
-        table = [Table(rows, _HEADINGS)] if rows else []
-        return as_html([_headline(self), chain, *table, *_statements(self)])
+        if rows:
+            yield Table(rows, _HEADINGS)
+        yield from _statements(self)
 
     def picture(self) -> Chain:
         """Return the chain of subspaces, each with the terms of f that made it."""
@@ -412,6 +417,8 @@ class Staircase(Typeset, Drawn, WritesJson):
             },
             **plain_fields(self, *middle, "student_order", "basis", "clusters"),
         }
+
+    _fields = to_dict
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Staircase:

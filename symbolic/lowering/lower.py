@@ -6,9 +6,10 @@ module of its own, and the text of what it made is kept, to be read with ``inspe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from typing import Any
 
 import sympy as sp
 
@@ -50,6 +51,17 @@ def check_code_names(symbols: Sequence[sp.Symbol]) -> None:
             )
 
 
+def _equations_text(system: SaddlePointSystem) -> str:
+    return "\n".join(
+        f"0 = {e.residual}" if e.value is None else f"{e.unknown} = {e.value}"
+        for e in system.equations
+    )
+
+
+def _measures_text(hoisted: Any, nodes: Mapping[Any, Any]) -> str:
+    return describe_measures(_places(hoisted), hoisted.node, nodes)
+
+
 def lower_to_program(
     system: SaddlePointSystem, stages: MutableMapping[str, Callable[[], str]]
 ) -> tuple[Program, HoistedSystem]:
@@ -67,16 +79,13 @@ def lower_to_program(
     EmissionError
         If an expression cannot become code, or a name cannot be a name there.
     """
-    stages["equations"] = lambda: "\n".join(
-        f"0 = {e.residual}" if e.value is None else f"{e.unknown} = {e.value}"
-        for e in system.equations
-    )
+    stages["equations"] = partial(_equations_text, system)
     hoisted = hoist(system)
     stages["hoisted"] = hoisted.__str__
     structure = block_structure(hoisted.equations)
     stages["blocks"] = structure.describe
     inner_nodes = {} if hoisted.product is None else hoisted.product.nodes
-    stages["quadrature"] = lambda: describe_measures(_places(hoisted), hoisted.node, inner_nodes)
+    stages["quadrature"] = partial(_measures_text, hoisted, inner_nodes)
 
     symbols = {x: sp.Symbol(c, **x.assumptions0) for x, c in hoisted.identifiers.items()}
     product = hoisted.product

@@ -20,6 +20,7 @@ import sympy as sp
 from sympy.utilities.iterables import strongly_connected_components
 
 from ...errors import ParameterError, StructureError
+from ...pages import InLatex
 from ..expressions.averages import Average
 from ..expressions.functions import with_cosh
 from ..gaussian.integration_by_parts import reduced
@@ -36,7 +37,7 @@ REPLICON = "replicon"
 
 
 @dataclass(frozen=True)
-class FreeEnergy:
+class FreeEnergy(InLatex):
     """A free energy with its variables.
 
     Parameters
@@ -111,12 +112,13 @@ class FreeEnergy:
                 )
         return replicon(self.single_sites)
 
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle f = {sp.latex(self.expression)}$"
+    def latex(self) -> str:
+        """Return the free energy in LaTeX, without delimiters."""
+        return f"f = {sp.latex(self.expression)}"
 
 
 @dataclass(frozen=True)
-class Equation:
+class Equation(InLatex):
     """One saddle-point equation.
 
     Attributes
@@ -134,14 +136,11 @@ class Equation:
     value: sp.Expr | None
     residual: sp.Expr
 
-    def _repr_latex_(self) -> str:
-        if self.value is None:
-            return rf"$\displaystyle 0 = {sp.latex(self.residual)}$"
-        return rf"$\displaystyle {sp.latex(self.unknown)} = {sp.latex(self.value)}$"
-
     def latex(self) -> str:
         """Return the equation in LaTeX, without delimiters."""
-        return self._repr_latex_().removeprefix(r"$\displaystyle ").removesuffix("$")
+        if self.value is None:
+            return f"0 = {sp.latex(self.residual)}"
+        return f"{sp.latex(self.unknown)} = {sp.latex(self.value)}"
 
 
 def stationarity(free_energy: FreeEnergy) -> dict[sp.Symbol, sp.Expr]:

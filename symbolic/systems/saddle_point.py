@@ -14,7 +14,7 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields as dataclass_fields, replace
+from dataclasses import dataclass, field, fields, fields as dataclass_fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -390,6 +390,15 @@ class SaddlePointSystem(Typeset):
         """Return the system with other first values."""
         return replace(self, start={**self.start, **start})
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another system has the same equations, parameters and outputs."""
+        if not isinstance(other, SaddlePointSystem):
+            return NotImplemented
+        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(self))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.equations, self.parameters))
+
     def latex(self) -> str:
         """Return the equations in LaTeX, as one aligned environment."""
         rows = []
@@ -397,7 +406,7 @@ class SaddlePointSystem(Typeset):
             left = sp.Integer(0) if e.value is None else e.unknown
             right = e.residual if e.value is None else e.value
             rows.append(rf"{sp.latex(left)} &= {sp.latex(right)}")
-        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+        return r"\begin{aligned} " + r" \\ ".join(rows) + r" \end{aligned}"
 
     def __str__(self) -> str:
         lines = [self.title or self.name]

@@ -40,7 +40,7 @@ from ...errors import (
     UndecidedError,
     UnsupportedExpressionError,
 )
-from ...json_document import WritesJson
+from ...json_document import JsonDocument
 from ...pages import Block, Page, Table, Typeset, latex_text, shorten
 from ..exact.fields import formal_field, independence_is_proved
 from ..expressions.exact_numbers import require_exact
@@ -1099,7 +1099,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class StoredAnswer(WritesJson):
+class StoredAnswer:
     """The answer of a case as it was written, from :meth:`CaseTree.from_dict`.
 
     Attributes
@@ -1176,7 +1176,8 @@ class Leaf(Generic[T]):
     @property
     def plain(self) -> Any:
         """The answer as plain data."""
-        return self.value.to_dict() if isinstance(self.value, WritesJson) else str(self.value)
+        value: Any = self.value
+        return value.to_dict() if hasattr(value, "to_dict") else str(value)
 
     @property
     def summary(self) -> str:
@@ -1190,7 +1191,7 @@ class Leaf(Generic[T]):
 
 
 @dataclass(frozen=True, repr=False)
-class CaseTree(Page, Typeset, WritesJson, Generic[T]):
+class CaseTree(Page, Typeset, JsonDocument, Generic[T]):
     """What holds for which values of the parameters.
 
     Made by functions that are given a target with parameters.
@@ -1219,6 +1220,8 @@ class CaseTree(Page, Typeset, WritesJson, Generic[T]):
     >>> [point for point, _ in tree.sample()][1:]
     [{a: 0, b: 12/7}, {a: 12/7, b: 0}, {a: 0, b: 0}]
     """
+
+    _document = "tree of cases"
 
     subject: str
     parameters: tuple[sp.Symbol, ...]
@@ -1407,9 +1410,6 @@ def with_values(value: Any, values: Values) -> Any:
         return tuple(with_values(part, values) for part in value)
     if isinstance(value, Mapping):
         return {key: with_values(part, values) for key, part in value.items()}
-    if isinstance(value, int) and getattr(value, "__dict__", None):
-        proof = {name: with_values(part, values) for name, part in vars(value).items()}
-        return type(value)(int(value), **proof)  # type: ignore[call-arg]
     if hasattr(value, "with_values"):
         return value.with_values(values)
     if is_dataclass(value) and not isinstance(value, type):

@@ -23,17 +23,15 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import sympy as sp
 
-from ... import pages
 from ...errors import GiantstepError, ParameterError, UndecidedError, UnsupportedExpressionError
-from ...json_document import WritesJson
-from ...pages import Typeset, shorten
+from ...pages import Block, shorten
+from ...result import Result
 from ..exact.enclosures import Enclosure
 from ..expressions.activations import Activation
 from ..expressions.averages import Average
@@ -202,7 +200,7 @@ _SHOWN_DEGREE = 2
 
 
 @dataclass(frozen=True, repr=False)
-class Projection(Typeset, WritesJson):
+class Projection(Result):
     r"""A target split into its part of degree at most l outside a subspace, and the rest.
 
     Made by :func:`project`.
@@ -229,6 +227,12 @@ class Projection(Typeset, WritesJson):
     >>> split.fitted_expansion, split.norms, split.conditional_variance
     (HermiteExpansion(x1 + x1*x2), (1, 1, 2), 3)
     """
+
+    _document = "projection"
+    _derived = (
+        *("fitted_form", "residual_form", "residual_norm", "conditional_variance"),
+        *("norm_squared", "basis", "uncertainty"),
+    )
 
     target: Target
     onto: Subspace
@@ -304,6 +308,21 @@ class Projection(Typeset, WritesJson):
             return self.residual_expansion.polynomial()
         return self.target.expr - self.fitted
 
+    @property
+    def fitted_form(self) -> sp.Expr | None:
+        """The fitted function; None where its norms are known as numbers alone."""
+        return self.fitted if self.bounds is None else None
+
+    @property
+    def residual_form(self) -> sp.Expr | None:
+        """The residual; None where its norms are known as numbers alone."""
+        return self.residual if self.bounds is None else None
+
+    @property
+    def uncertainty(self) -> float | None:
+        """By how much the norms may be off; None if they are exact."""
+        return None if self.bounds is None else float(self.bounds.uncertainty)
+
     def has_degree(self, degree: int) -> bool:
         """Whether f is known to have a part of some degree ≤ l outside U."""
         if self.bounds is not None:
@@ -329,20 +348,20 @@ class Projection(Typeset, WritesJson):
             return sp.Add(*self.norms[degree + 1 :])
         return _difference(self.norm_squared, self.norms[: degree + 1])
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return fitted function and residual with their norms."""
         degree = self.degree
-        lines = [
-            f"f = {self.target} on U = {self.onto}, degree at most {degree} outside U",
-            *_function_lines(f"fitted    P_U,<={degree} f", self, fitted=True),
-            *_function_lines(f"residual  P_U,>{degree} f", self, fitted=False),
+        yield f"f = {self.target} on U = {self.onto}, degree at most {degree} outside U"
+        yield from _function_lines(f"fitted    P_U,<={degree} f", self, fitted=True)
+        yield from _function_lines(f"residual  P_U,>{degree} f", self, fitted=False)
+        yield (
             f"residual norm squared: {number_text(self.residual_norm)}"
             f" of E f^2 = {number_text(self.norm_squared)}"
-            + (", that is E Var(f | x_U)" if degree == 0 else ""),
-            "norms squared by degree outside U: "
-            + "; ".join(f"n_{j} = {number_text(n)}" for j, n in enumerate(self.norms)),
-            self.basis,
-        ]
-        return "\n".join(lines)
+            + (", that is E Var(f | x_U)" if degree == 0 else "")
+        )
+        norms = (f"n_{j} = {number_text(n)}" for j, n in enumerate(self.norms))
+        yield f"norms squared by degree outside U: {'; '.join(norms)}"
+        yield self.basis
 
     def __repr__(self) -> str:
         return (
@@ -361,38 +380,6 @@ class Projection(Typeset, WritesJson):
             rf"\|{beyond}\|^2 &= {sp.latex(self.residual_norm)}",
         ]
         return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
-
-    def to_html(self) -> str:
-        """Return a table in HTML."""
-        degree = self.degree
-        rows = [
-            ("target", str(self.target)),
-            ("subspace U", str(self.onto)),
-            (f"fitted, degree ≤ {degree} outside U", function_text(self)),
-            ("residual", function_text(self, fitted=False)),
-            (f"‖P_U,>{degree} f‖²", number_text(self.residual_norm)),
-            ("E f²", number_text(self.norm_squared)),
-            ("norms by degree outside U", ", ".join(map(number_text, self.norms))),
-            ("basis", self.basis),
-        ]
-        return pages.as_html([pages.Table(rows)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; numbers and functions as exact texts."""
-        bounds = self.bounds
-        return {
-            "target": str(self.target),
-            "onto": self.onto.to_dict(),
-            "degree": self.degree,
-            "fitted": None if bounds else expression_text(self.fitted),
-            "residual": None if bounds else expression_text(self.residual),
-            "residual_norm": expression_text(self.residual_norm),
-            "conditional_variance": expression_text(self.conditional_variance),
-            "norm_squared": expression_text(self.norm_squared),
-            "norms": [expression_text(n) for n in self.norms],
-            "basis": self.basis,
-            "uncertainty": None if bounds is None else float(bounds.uncertainty),
-        }
 
 
 def project(

@@ -36,7 +36,8 @@ from ...errors import (
     UndecidedError,
     UnsupportedExpressionError,
 )
-from ...pages import Typeset
+from ...pages import Block, Typeset
+from ...result import Result
 from ..expressions.activations import Activation, activation, z
 from ..expressions.expression_text import expression_text
 from ..expressions.parser import (
@@ -227,7 +228,7 @@ _DEFAULT_ORDER = 4
 
 
 @dataclass(frozen=True, repr=False)
-class GradientExpansion(Typeset):
+class GradientExpansion(Result):
     r"""The population gradient of a neuron as a sum of terms; made by :func:`gradient_expansion`.
 
     Attributes
@@ -255,6 +256,8 @@ class GradientExpansion(Typeset):
     >>> g.along()
     -sqrt(2)*w1*w2/(2*sqrt(pi))
     """
+
+    _document = "gradient expansion"
 
     student: Activation | sp.IndexedBase
     target: Target
@@ -340,30 +343,20 @@ class GradientExpansion(Typeset):
             remaining -= symbol_overlap(coefficients, coefficients)
         return DIMENSION / SAMPLES * sp.expand(remaining) * expect(slope**2, z)
 
-    def __str__(self) -> str:
-        lines = [
-            f"{self.student} neuron on f = {self.target}, |w| = {self.norm}"
-            + (
-                f", Hermite degrees {', '.join(map(str, self.removed))} removed"
-                if self.removed
-                else ""
-            ),
-            "G(w) = E[f(x) sigma'(w.x) x], orders in d for w uniform on the sphere",
-        ]
+    def page(self) -> Iterable[Block]:
+        """Return the terms by where they point, with their orders in d."""
+        removed = ", ".join(map(str, self.removed))
+        removed = f", Hermite degrees {removed} removed" if removed else ""
+        yield f"{self.student} neuron on f = {self.target}, |w| = {self.norm}{removed}"
+        yield "G(w) = E[f(x) sigma'(w.x) x], orders in d for w uniform on the sphere"
         for direction in Direction:
             terms = [term for term in self.terms if term.direction is direction]
-            lines.append(f"{direction.value}:" if terms else f"{direction.value}: nothing")
-            lines += [f"  {_power(term.order):<9}{term.name} = {_value(term)}" for term in terms]
-        leading = self.leading
-        lines.append(
-            "leading inside the relevant space: "
-            + ("nothing in these terms" if leading is None else describe(leading))
-        )
+            yield f"{direction.value}:" if terms else f"{direction.value}: nothing"
+            yield from (f"  {_power(x.order):<9}{x.name} = {_value(x)}" for x in terms)
+        shown = "nothing in these terms" if self.leading is None else describe(self.leading)
+        yield f"leading inside the relevant space: {shown}"
         rest = self.remainder_order
-        lines.append(
-            "exact: all other terms vanish" if rest is None else f"left out: O({_power(rest)})"
-        )
-        return "\n".join(lines)
+        yield "exact: all other terms vanish" if rest is None else f"left out: O({_power(rest)})"
 
     def __repr__(self) -> str:
         leading = f", leading {self.leading.name}" if self.leading else ""
@@ -406,6 +399,8 @@ class GradientExpansion(Typeset):
             "order": self.order,
             "removed": list(self.removed),
         }
+
+    _fields = to_dict
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> GradientExpansion:

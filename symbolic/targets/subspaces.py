@@ -23,6 +23,7 @@ from sympy.polys.matrices import DomainMatrix
 from sympy.polys.rings import PolyElement
 
 from ...errors import ExpressionError, ParameterError, UndecidedError
+from ...json_document import JsonDocument
 from ...pages import Typeset
 from ..exact.fields import (
     common_field,
@@ -45,7 +46,7 @@ MAX_DIMENSION = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Subspace(Typeset):
+class Subspace(Typeset, JsonDocument):
     """A linear subspace of K^r.
 
     Make one with `spanned_by`, `zero` or `whole`.
@@ -70,6 +71,8 @@ class Subspace(Typeset):
     >>> U.orthogonal_complement().basis
     ((1, -2, 1),)
     """
+
+    _document = "subspace"
 
     field: Any
     rows: tuple[tuple[Element, ...], ...]

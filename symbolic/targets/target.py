@@ -35,7 +35,7 @@ from typing import Any, TypeAlias, TypeVar
 import sympy as sp
 
 from ...errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
-from ...pages import shorten
+from ...pages import InLatex, shorten
 from ..exact.polynomial_elements import checked_variables
 from ..expressions._singularities import require_few_kinks
 from ..expressions.activations import Activation, activation, z as _z
@@ -145,7 +145,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, repr=False)
-class Target:
+class Target(InLatex):
     r"""A function of standard Gaussian coordinates x_1..x_r with finite second moment.
 
     Made by :func:`target`; the constructor does not check anything.
@@ -496,8 +496,9 @@ class Target:
         named = f", parameters {', '.join(map(str, self.parameters))}" if self.parameters else ""
         return f"Target({self.name!r}, variables {', '.join(map(str, self.variables))}{named})"
 
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle f(x) = {sp.latex(self.expr)}$"
+    def latex(self) -> str:
+        """Return the function in LaTeX, without delimiters."""
+        return f"f(x) = {sp.latex(self.expr)}"
 
 
 def target(

@@ -104,7 +104,7 @@ def test_simulations_of_given_features_resume_and_save(tmp_path):
         )
     np.testing.assert_array_equal(one["q1"], two["q1"][:2])
     two.to_netcdf(tmp_path / "two.nc")
-    xr.testing.assert_identical(xr.load_dataset(tmp_path / "two.nc"), two)
+    xr.testing.assert_identical(xr.load_dataset(tmp_path / "two.nc"), two.dataset)
 
 
 # ------------------------------------------------------------------ general convex losses

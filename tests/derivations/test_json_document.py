@@ -77,4 +77,4 @@ STEP = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
 def test_what_is_a_dictionary_is_json(found):
     result = found()
     document = json.loads(result.to_json())
-    assert list(document) == list(result.to_dict()) != []
+    assert list(document)[1:] == list(result.to_dict()) != []

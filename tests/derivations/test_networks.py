@@ -117,7 +117,7 @@ def test_measurements_of_users_have_an_axis_of_steps():
     )
     assert data["step"].to_numpy().tolist() == [0, 2]
     assert data["alignment"].dims == ("seed", "alignment_step")
-    assert "largest (step 2)" in str(found)
+    assert "largest" in str(found) and "1.0" in str(found)
 
 
 def test_figures_have_a_theory_beside_the_networks(found):
@@ -129,8 +129,10 @@ def test_figures_have_a_theory_beside_the_networks(found):
     assert any("4 networks" in label for label in labels) and len(labels) >= 2
     alone = found.plot()
     assert len(alone.get_legend_handles_labels()[1]) == 1
+    others = gs.simulate(step(), seeds=2, progress=False)
+    assert {x.get_text() for x in others.plot().get_yticklabels()} >= {"alignment"}
     with pytest.raises(ParameterError, match="measure 'errors' with one ridge"):
-        gs.simulate(step(), seeds=2, progress=False).plot()
+        others.plot(curve)
 
 
 def test_theory_and_networks_agree():

@@ -1,6 +1,7 @@
 """Every model answers to every verb: with a result that shows itself, or with a reason."""
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,22 +22,52 @@ MODELS = {
     "loss": FEATURES.with_loss("square"),
     "step": STEP,
     "width": STEP.at_width(600),
+    "index": gs.MultiIndex("sign"),
+    "overlaps": gs.OverlapDynamics(
+        student="erf", teacher="erf(x1)", teacher_overlaps=[[0.1]], step_size=0.5, alpha0=3
+    ),
 }
+READOUTS = [name for name in MODELS if name not in ("index", "overlaps")]
 WHERE = {name: {"alpha": 2.0, "ridge": 0.1} for name in ("features", "letters", "loss")}
 WHERE |= {name: {"ridge": 0.1} for name in ("step", "width")}
+WHERE |= {"index": {"alpha": 2.0}, "overlaps": {"steps": 3}}
+# What is asked where there is no penalty.
+ASKED: dict[type, dict[str, dict[str, Any]]] = {
+    gs.MultiIndex: {
+        "curve": {"alpha": [1.0, 2.0]},
+        "optimum": {"over": "noise_variance", "of": "overlap", "bounds": (0.1, 1)},
+        "sensitivities": {"wrt": "alpha"},
+    },
+    gs.OverlapDynamics: {
+        "curve": {"steps": [1, 2], "step_size": [0.1, 0.5]},
+        "optimum": {"over": "step_size", "bounds": (0.05, 3)},
+        "sensitivities": {"wrt": "step_size"},
+    },
+}
+
+
+def asked(model: Any, verb: str, default: dict[str, Any]) -> dict[str, Any]:
+    return ASKED.get(type(model), {}).get(verb, default)
+
 
 VERBS = {
     "solve": lambda m, at: m.solve(**at),
     "digits": lambda m, at: m.solve(**at, digits=18),
     "certify": lambda m, at: m.solve(**at, certify=True),
-    "curve": lambda m, at: m.curve(**{**at, "ridge": [0.1, 0.2]}, progress=False),
+    "curve": lambda m, at: m.curve(
+        **{**at, **asked(m, "curve", {"ridge": [0.1, 0.2]})}, progress=False
+    ),
     "optimum": lambda m, at: m.optimum(
-        over="ridge", progress=False, **{k: v for k, v in at.items() if k != "ridge"}
+        **{k: v for k, v in at.items() if k != "ridge"},
+        **asked(m, "optimum", {"over": "ridge"}),
+        progress=False,
     ),
     "digits of an optimum": lambda m, at: m.optimum(
         over="ridge", digits=18, **{k: v for k, v in at.items() if k != "ridge"}
     ),
-    "sensitivities": lambda m, at: m.sensitivities(wrt="noise_variance", **at),
+    "sensitivities": lambda m, at: m.sensitivities(
+        **at, **asked(m, "sensitivities", {"wrt": "noise_variance"})
+    ),
     "expansion": lambda m, at: m.expansion("large_alpha", 1, ridge=0.1, digits=15),
 }
 REFUSED = {
@@ -47,6 +78,13 @@ REFUSED = {
     ("loss", "certify"): "outside of what can be certified",
     ("loss", "digits of an optimum"): "not of ConvexReadout",
     ("width", "digits of an optimum"): "not of StepAtWidth",
+    ("index", "digits of an optimum"): "not of MultiIndex",
+    ("index", "certify"): "outside of what can be certified",
+    ("index", "expansion"): "begin at thresholds",
+    ("overlaps", "digits"): "iterated in floating point",
+    ("overlaps", "certify"): "nothing is certified",
+    ("overlaps", "digits of an optimum"): "not of OverlapDynamics",
+    ("overlaps", "expansion"): "have no expansion here; short steps are flow",
 }
 # Equations that are derived and compiled first.
 SLOW = {("width", "sensitivities"), ("features", "digits of an optimum")}
@@ -90,7 +128,7 @@ def test_parameters_of_questions_go_by_name(model):
     assert signature == inspect.signature(gs.SpikedRandomFeatures.optimum)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", READOUTS)
 def test_models_are_networks_kernels_documents_and_pages(model):
     one = MODELS[model]
     dimension = () if model == "width" else (40,)
@@ -98,6 +136,33 @@ def test_models_are_networks_kernels_documents_and_pages(model):
     assert isinstance(one.kernel(), gs.Kernel)
     assert saved_model(one.to_json()) == one
     assert one._repr_html_().startswith("<")
+
+
+def test_other_models_are_networks_and_documents():
+    index, overlaps = MODELS["index"], MODELS["overlaps"]
+    assert index.network(40).dimension == overlaps.network(steps=2, dimension=40).dimension == 40
+    assert isinstance(index.kernel(), gs.Kernel) and "q" in index.latex()
+    runs = overlaps.simulate(steps=2, dimension=40, seeds=2, progress=False)
+    assert type(runs).from_json(runs.to_json()) == runs
+    with pytest.raises(ParameterError, match="is a program of many averages"):
+        overlaps.latex()
+    for model in (index, overlaps):
+        assert saved_model(model.to_json()) == model and model._repr_html_().startswith("<")
+    with pytest.raises(ParameterError, match="is 0 exactly, an end of its range"):
+        gs.MultiIndex("abs").solve(alpha=0.3, digits=15)
+
+
+def test_derivatives_of_overlaps_are_those_of_the_steps():
+    model, h = MODELS["overlaps"], 1e-5
+    found = model.sensitivities(steps=3)
+    for name in ("step_size", "alpha0", "weight_decay", "noise_variance"):
+        value = getattr(model, name)
+        moved = [
+            model.at(**{name: value + k * h}).solve(steps=3, progress=False).column("M_1_1")[-1]
+            for k in (1, 2, 0)
+        ]
+        slope = (4 * moved[0] - moved[1] - 3 * moved[2]) / (2 * h)
+        assert found["M_1_1", name] == pytest.approx(slope, rel=1e-5, abs=1e-7)
 
 
 @pytest.mark.parametrize("model", ["features", "letters", "loss"])

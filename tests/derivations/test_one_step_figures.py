@@ -171,7 +171,7 @@ def test_a_constant_diagram_is_drawn() -> None:
 def test_spectra(model: gs.OneGradientStep) -> None:
     large = replace(model, step_size=5.0)
     found: dict[str, Any] = {"weights": large.weight_spike(), "kernel": large.conjugate_kernel()}
-    data = spectra_data(found, large.simulate_spectra(30, seeds=2, progress=False))
+    data = spectra_data(found, large.simulate_spectra(30, seeds=2, progress=False).dataset)
     assert float(data["weights_singular_value"]) == found["weights"].singular_value
     grid = data["singular_value"].values
     assert (data["weights_density"].values == found["weights"].density(grid)).all()

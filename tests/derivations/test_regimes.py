@@ -133,9 +133,9 @@ def test_tables_in_all_forms():
     assert "learned U" in text and "d^2" in text and "⟨e1, e2⟩" in text and "≥ 5" in text
     assert "[1] U: theorem" in text and "Conjecture 3" in text
     assert table.latex().count(r"\\") == 7 and r"\text{conjecture}" in table.latex()
-    assert table.to_html().count("<tr>") == 8 == len(table.rows) + 1
+    assert table._repr_html_().count("<tr>") == 8 == len(table.rows) + 1
     content = json.loads(json.dumps(table.to_dict()))
-    assert [row["residual"] for row in content["rows"]] == ["5", "2", "2", "2", "0", "2", "2"]
+    assert [row["residual"] for row in content["rows"]] == [5, 2, 2, 2, 0, 2, 2]
     assert {row["standing"] for row in content["rows"]} <= {s.value for s in Standing}
     fit = predict_fit(P28, 1, 1)
     assert "error ≥ 2 of E f^2 = 6 (conjecture" in str(fit)
@@ -182,4 +182,4 @@ def test_targets_without_closed_forms_get_numbers_quickly():
     lines = str(table).splitlines()
     assert max(map(len, lines)) <= 120
     json.dumps(table.to_dict())
-    assert "no short form" in table.to_html() and table.latex()
+    assert "no short form" in table._repr_html_() and table.latex()

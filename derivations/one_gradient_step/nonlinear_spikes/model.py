@@ -363,24 +363,7 @@ class DegreeSpikes(Result):
         yield self.rests_on
 
     def plot(self, *, ax: Any = None, **style: Any) -> Any:
-        """Draw the bulk of the kernel and mark the outlier of each degree.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure, found as ``axes.figure``.
-        style : optional
-            Keywords of matplotlib's lines, such as `color` and `label`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        MissingDependencyError
-            Without matplotlib.
-        """
+        """Draw the bulk of the kernel and mark the outlier of each degree."""
         kernel = OneGradientStep.from_json(self.step).conjugate_kernel(trained=False)
         axes = kernel.plot(ax=ax, **style)
         axes.set_title("outliers of single degrees")

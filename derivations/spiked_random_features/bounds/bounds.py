@@ -66,6 +66,7 @@ import sympy as sp
 
 from ....digits import checked_digits, error_text
 from ....errors import ConvergenceError, ParameterError
+from ....labelled import labelled
 from ....numeric.arguments import positive_number
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
@@ -781,8 +782,6 @@ def realised_functions(
         Both: add the function that is learnt at this sample complexity and ridge penalty.
     """
     refuse_directions(model.teacher, "realised functions")
-    import xarray as xr
-
     if (alpha is None) != (ridge is None):
         raise ParameterError("alpha and ridge go together: give both for the learnt function")
     x = np.linspace(-_REACH, _REACH, _POINTS) if kappa is None else _checked(kappa)
@@ -815,7 +814,7 @@ def realised_functions(
         "error_upper": found.upper, "error_lower": found.lower, "error_limit": found.limit,
         "error_linear": found.linear,
     }  # fmt: skip
-    return xr.Dataset(columns, {"kappa": x}, {**attributes, **errors})
+    return labelled(columns, {"kappa": x}, {**attributes, **errors})
 
 
 def _tables(model: SpikedRandomFeatures, x: Any, m: float, theta: float) -> dict[str, Any]:

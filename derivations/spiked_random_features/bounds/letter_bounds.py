@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import Projection, project, squared_distance
 from ....numeric.local_minima import local_minima
+from ....result import Result, quantity
 from ....runtime import quadrature
 from ....runtime.rules import Rule
 from ....symbolic.expressions.activations import Activation, activation
@@ -88,33 +89,32 @@ _MOST_LETTERS = 64
 _LARGEST = 100.0
 
 
-@dataclass(frozen=True)
-class LetterBounds:
+@dataclass(frozen=True, repr=False)
+class LetterBounds(Result):
     """Bounds of the test error for given letters.
 
     Attributes
     ----------
     lower, upper : float
         L ≤ test error for every α, β, λ; U ≥ test error at the best λ.
-    errors : tuple of float
+    errors : mapping from str to float
         Estimated errors of `lower` and `upper`: differences of two quadrature rules.
     """
 
-    lower: float
-    upper: float
-    errors: tuple[float, float]
+    _document = "bounds of letters"
+
+    lower: float = field(metadata=quantity("lower bound", "L"))
+    upper: float = field(metadata=quantity("upper bound", "U"))
+    errors: Mapping[str, float]
 
     @property
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
-        return f"float with error estimates of at most {max(self.errors):.1e}"
-
-    def __str__(self) -> str:
-        return f"L = {self.lower:.12g}, U = {self.upper:.12g}; {self.rests_on}"
+        return f"float with error estimates of at most {max(self.errors.values()):.1e}"
 
 
-@dataclass(frozen=True)
-class LearnedBiasBound:
+@dataclass(frozen=True, repr=False)
+class LearnedBiasBound(Result):
     """The lower bound with a bias that is learnt: L minimised over it.
 
     Attributes
@@ -127,14 +127,16 @@ class LearnedBiasBound:
         The range that was searched.
     """
 
-    bias: float
-    lower: float
-    minima: tuple[tuple[float, float], ...]
-    bounds: tuple[float, float]
+    _document = "bound with a learned bias"
 
-    def __str__(self) -> str:
-        others = ", ".join(f"{b:.6g} (L = {value:.6g})" for b, value in self.minima)
-        return f"min over biases of L = {self.lower:.10g} at b = {self.bias:.8g}; minima: {others}"
+    bias: float = field(metadata=quantity("best bias", "b", significant=8))
+    lower: float = field(metadata=quantity("lower bound there", "L", significant=10))
+    minima: tuple[tuple[float, float], ...] = field(
+        metadata=quantity("local minima, bias and bound")
+    )
+    bounds: tuple[float, float] = field(metadata=quantity("biases searched"))
+
+    rests_on = "local minima of a bound in floating point, on a range that was searched"
 
 
 def letter_bounds(
@@ -194,7 +196,10 @@ def letter_bounds(
     return LetterBounds(
         lower=fine[0],
         upper=fine[1],
-        errors=(abs(fine[0] - coarse[0]) + _ROUNDING, abs(fine[1] - coarse[1]) + _ROUNDING),
+        errors={
+            name: abs(a - b) + _ROUNDING
+            for name, a, b in zip(("lower", "upper"), fine, coarse, strict=True)
+        },
     )
 
 

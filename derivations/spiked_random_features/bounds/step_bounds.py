@@ -32,6 +32,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ....errors import AssumptionError, ParameterError
+from ....labelled import labelled
 from ....numeric.arguments import real_number, whole_number
 from ....numeric.cache import FileCache
 from ....pages import Block, Indented
@@ -358,7 +359,7 @@ class _Search:
         coordinates: dict[str, Any] = {"spike_strength": strengths}
         if self.path.unit:
             coordinates["step_size"] = ("spike_strength", strengths / self.path.unit)
-        return xr.Dataset(
+        return labelled(
             {name: ("spike_strength", values) for name, values in columns.items()},
             coordinates,
             found.attrs,

@@ -13,6 +13,7 @@ import numpy as np
 
 from ....atomic_files import replacing
 from ....errors import ParameterError
+from ....labelled import labelled
 from ....numeric.arguments import checked_seed, whole_number
 from ....numeric.networks.measure import MeanPrediction
 from ....numeric.networks.readout import RidgeReadout
@@ -322,8 +323,6 @@ def error_over_spikes(simulated: Simulated, cache_folder: Any = None) -> PaperFi
 
 def error_over_widths(simulated: Simulated, cache_folder: Any = None) -> PaperFigure:
     """Figure 5: test error against the width β at fixed step, and at steps that shrink like 1/β."""
-    import xarray as xr
-
     title = "Test error over the width for two conventions of the step"
     alpha = 1.5
 
@@ -375,7 +374,7 @@ def error_over_widths(simulated: Simulated, cache_folder: Any = None) -> PaperFi
             rf"$\lambda = {_ERROR_RIDGE:g}$", loc="left",
         )  # fmt: skip
         legend_below(axes, 2)
-    data = xr.Dataset(
+    data = labelled(
         {
             "test_error": (("step", "beta"), errors),
             "test_error_finite_width": (("step", "beta"), finite),
@@ -410,8 +409,6 @@ def error_over_vocabularies(simulated: Simulated, cache_folder: Any = None) -> P
     Solid lines hold at the width of the networks that are simulated, dotted ones for p → ∞, which
     several letters approach slowly.
     """
-    import xarray as xr
-
     title = "Test error for several vocabularies of the first readout"
     width = simulated.dimension
     lines, limits, means, bars = [], [], [], []
@@ -450,7 +447,7 @@ def error_over_vocabularies(simulated: Simulated, cache_folder: Any = None) -> P
             rf"$p = {width}$", loc="left",
         )  # fmt: skip
         legend_below(axes, 2)
-    data = xr.Dataset(
+    data = labelled(
         {
             "test_error": (("vocabulary", "alpha"), lines),
             "test_error_strict_limit": (("vocabulary", "alpha"), limits),

@@ -46,6 +46,7 @@ from ....numeric.spectra.bulk import (
     find_bulk,
     real_roots,
 )
+from ....pages import InLatex
 from ....runtime import quadrature
 from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.expressions.regularity import Parity
@@ -422,7 +423,7 @@ _TABLES = (symbols.mu0, symbols.mu1, symbols.mu2_squared, symbols.chi)
 
 
 @dataclass(frozen=True)
-class SpectrumEquations:
+class SpectrumEquations(InLatex):
     """The equations of the spectrum as SymPy objects.
 
     Attributes
@@ -508,13 +509,14 @@ class SpectrumEquations:
         """Return the mean of the spectrum without outliers."""
         return sp.expand(_at_zero((1 / self.fixed_point[1]).xreplace({z: sp.S.Zero})))
 
-    def _repr_latex_(self) -> str:
+    def latex(self) -> str:
+        """Return the equations in LaTeX, aligned, without delimiters."""
         rows = [
             rf"{sp.latex(x)} &= {sp.latex(value)}"
             for x, value in zip((V1, V2), self.fixed_point, strict=True)
         ]
         rows.append(rf"0 &= {sp.latex(self.second_outlier)}\quad\text{{(outliers)}}")
-        return r"$\displaystyle \begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}$"
+        return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
 
 def spectrum_equations(

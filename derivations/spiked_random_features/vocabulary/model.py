@@ -205,10 +205,6 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum[Solution]):
                 "any letters"
             )
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Tables and loaded modules stay behind; the other process makes its own.
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
     @classmethod
     def from_parameters(
         cls,

@@ -334,7 +334,7 @@ def one_step_ridgeless(model: Any, digits: int | None = None) -> Answer:
 
 @question
 def one_step_limits(model: Any, ridge: float) -> Answer:
-    return Answer({k: plain(v) for k, v in model.limits(ridge=ridge).to_dict().items()})
+    return Answer({x.name: plain(x.value) for x in model.limits(ridge=ridge).limits})
 
 
 @question

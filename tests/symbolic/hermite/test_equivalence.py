@@ -294,7 +294,7 @@ def test_presentation(name):
     assert page.count("<tr>") == 4
     assert ("integral" in page) == (name == "tanh")
     content = json.loads(json.dumps(found.to_dict()))
-    closed = content["coefficients"]["residual_variance"]["closed_form"]
+    closed = content["residual_variance"]["closed_form"]
     if name == "tanh":
         assert closed is None
     else:

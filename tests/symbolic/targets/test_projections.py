@@ -186,8 +186,8 @@ def test_both_forms_of_a_polynomial_projection():
     assert "x1 + He(2, x1)*x2" in text and "x1**2*x2" in text and "2 of E f^2 = 5" in text
     assert r"\mathrm{He}_{2}(x_{1}) x_{2}" in split.latex()
     assert split._repr_latex_().startswith(r"$\displaystyle \begin{aligned}")
-    assert "He(2, x1)*x2" in split.to_html()
-    assert json.loads(json.dumps(split.to_dict()))["norms"] == ["1", "2", "2"]
+    assert "He(2, x1)*x2" in split._repr_html_()
+    assert json.loads(json.dumps(split.to_dict()))["norms"] == [1, 2, 2]
 
 
 def test_open_expectations_are_said_to_be_open():
@@ -288,7 +288,7 @@ def test_projections_by_bounds():
     assert split.explained + split.residual_norm == pytest.approx(float(split.norm_squared))
     assert "within" in str(split) and "no short form" in str(split) and r"\dots" in split.latex()
     content = json.loads(json.dumps(split.to_dict()))
-    assert content["uncertainty"] > 0 and content["fitted"] is None
+    assert content["uncertainty"] > 0 and content["fitted_form"] is None
     assert pickle.loads(pickle.dumps(split)) == split
 
 
