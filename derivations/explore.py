@@ -7,6 +7,7 @@ sends new numbers to figures that stay.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import html
 import importlib.util
 import math
@@ -14,7 +15,9 @@ import socket
 import warnings
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -31,53 +34,18 @@ ADDRESS = "127.0.0.1"
 _COLOURS = (BLUE, VERMILLION, GREEN, GREY)
 _POINTS, _LANDSCAPE_POINTS, _SPECTRUM_POINTS, _STEPS = 80, 60, 300, 400
 # A positive parameter goes so many times down and up from where it is.
-_FACTOR = 20.0
+_FACTOR = 8.0
 _FIRST = {"alpha": 2.0, "ridge": 0.1}
 
 Values = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Scale:
-    """The range of a slider."""
-
-    low: float
-    high: float
-    logarithmic: bool
-
-    @classmethod
-    def of(cls, value: float, domain: str) -> Scale:
-        """Return a range around a value in a domain."""
-        if "positive" in domain and value > 0:
-            return cls(value / _FACTOR, value * _FACTOR, True)
-        reach = max(3 * abs(value), 1.0)
-        return cls(0.0 if domain.startswith("nonnegative") else -reach, reach, False)
-
-    def grid(self, count: int) -> Any:
-        """Return values over the range."""
-        return (np.geomspace if self.logarithmic else np.linspace)(self.low, self.high, count)
-
-
-@dataclass(frozen=True)
 class Subject:
-    """What a page shows, for one kind of model.
+    """What a page shows of a model: parameters with first values, and answers by callables.
 
-    Attributes
-    ----------
-    title : str
-    values : mapping from str to float
-        Parameters with their first values.
-    domains : mapping from str to str
-    curve : callable
-        Takes parameters, of which one is an array, and returns a curve.
-    solve : callable
-        Takes parameters and returns a result.
-    code : callable
-        Takes parameters and returns Python.
-    spectrum, landscape : callable, optional
-        The spectrum at parameters; the free energy over an unknown, at parameters.
-    unknowns : sequence of str
-        Those that `landscape` takes.
+    `curve` takes parameters, of which one is an array; `landscape` takes one of `unknowns` first;
+    all others take parameters alone. `code` returns Python, `spectrum` points, density, outliers.
     """
 
     title: str
@@ -87,7 +55,7 @@ class Subject:
     solve: Callable[[Values], Any]
     code: Callable[[Values], str]
     spectrum: Callable[[Values], Any] | None = None
-    landscape: Callable[[str, Values], Any] | None = None
+    landscape: Callable[..., Any] | None = None
     unknowns: Sequence[str] = ()
 
 
@@ -99,50 +67,46 @@ def subject_of(model: object, **values: float) -> Subject:
     ParameterError
         If it is neither a model with curves nor a kernel, or a value belongs to no slider.
     """
-    if isinstance(model, Kernel):
-        found = _of_kernel(model)
-    elif isinstance(model, HasCurves):
-        found = _of_model(model)
-    else:
+    if not isinstance(model, Kernel | HasCurves):
         raise ParameterError(
             "model must be a model with parameters, such as SpikedRandomFeatures or "
             f"OneGradientStep, or a kernel of giantstep.lower, got {type(model).__name__}"
         )
+    found = _of_kernel(model) if isinstance(model, Kernel) else _of_model(model)
     for name, value in values.items():
-        if name not in found.values:
-            raise ParameterError(f"no slider is named {name!r}; use {', '.join(found.values)}")
-        if not math.isfinite(value):
-            raise ParameterError(f"{name} must be finite to be on a slider, got {value}")
+        if name not in found.values or not math.isfinite(value):
+            names = ", ".join(found.values)
+            raise ParameterError(f"{name}={value}: sliders are finite numbers named {names}")
     return replace(found, values={**found.values, **values})
 
 
 def _of_model(model: HasCurves) -> Subject:
-    fixed: dict[str, Any] = getattr(model, "parameters", dict)()
     domains = dict(model._axes())
     own = {name: getattr(model, name, _FIRST.get(name)) for name in domains}
 
-    def parted(values: Values) -> tuple[dict[str, float], dict[str, float]]:
+    def parted(values: Values) -> tuple[Any, dict[str, float]]:
         asked = {name: x for name, x in values.items() if name in model._asked}
-        return {name: x for name, x in values.items() if name not in asked}, asked
+        return model.at(**{name: x for name, x in values.items() if name not in asked}), asked
 
     def solve(values: Values) -> Any:
-        of_model, asked = parted(values)
-        made: Any = model.at(**of_model)
+        made, asked = parted(values)
         return made.solve(**asked)
 
     def spectrum(values: Values) -> Any:
-        made: Any = model.at(**parted(values)[0])
-        own_spectrum = getattr(made, "spectrum", None)
-        return made.conjugate_kernel() if own_spectrum is None else own_spectrum(values["alpha"])
+        made, asked = parted(values)
+        alpha = asked.get("alpha")
+        found = made.conjugate_kernel() if alpha is None else made.spectrum(alpha)
+        bulk = found.bulk(_SPECTRUM_POINTS)
+        seen = np.isfinite(bulk.density)
+        return bulk.points[seen], bulk.density[seen], [float(x) for x in found.outliers]
 
     def code(values: Values) -> str:
-        of_model, asked = parted(values)
-        made = f"gs.{type(model).__name__}({_arguments({**fixed, **of_model})})"
-        return f"import giantstep as gs; print({made}.solve({_arguments(asked)}))"
+        made, asked = parted(values)
+        given = f"gs.{type(model).__name__}({_arguments(made.parameters())})"
+        return f"import giantstep as gs; print({given}.solve({_arguments(asked)}))"
 
-    what = ", ".join(f"{name} {fixed[name]}" for name in ("student", "teacher") if name in fixed)
     return Subject(
-        f"{type(model).__name__}: {what}",
+        type(model).__name__,
         # What is infinite, or not asked for, has no slider.
         {name: float(x) for name, x in own.items() if x is not None and math.isfinite(x)},
         domains, model.curve, solve, code,
@@ -155,19 +119,11 @@ def _of_kernel(kernel: Kernel) -> Subject:
     first = {name: 1.0 if "positive" in domain else 0.0 for name, domain in domains.items()}
     unknowns = order_parameters(kernel)
 
-    def landscape(of: str, values: Values) -> Any:
-        ranges = {known.name: (known.lower, known.upper) for known in kernel.code.ranges}
-        within = None
-        if not all(map(math.isfinite, ranges.get(of, (math.inf,)))):
-            high = 2 * max(abs(float(kernel.solve(**values).values[of])), 0.5)
-            within = (1e-3 * high if kernel.domains.get(of) == "positive" else -high, high)
-        return kernel.landscape(of, within, points=_LANDSCAPE_POINTS, **values)
-
     return Subject(
         kernel.title or kernel.name, {**first, **kernel.defaults}, domains, kernel.curve,
         lambda values: kernel.solve(**values),
         lambda values: f"print(kernel.solve({_arguments(values)}))",
-        landscape=landscape if unknowns else None, unknowns=unknowns,
+        landscape=partial(kernel.landscape, points=_LANDSCAPE_POINTS), unknowns=unknowns,
     )  # fmt: skip
 
 
@@ -176,16 +132,21 @@ def _arguments(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={text}" for name, text in shown.items())
 
 
+def _told(answer: Callable[[Any], Any] | None, values: Values) -> tuple[Any, str]:
+    """Return an answer, or what a model refuses: then lines stay as they were."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ApproximationWarning)
+            return (None if answer is None else answer(values)), ""
+    except GiantstepError as error:
+        return None, html.escape(str(error).splitlines()[0])
+
+
 class ExplorePage:
     """The widgets and figures of one visit, and what moves them.
 
-    Parameters
-    ----------
-    subject : Subject
-    query : mapping from str to str
-        First values from the address; what is no number is left alone.
-    embedded : bool
-        Whether the address of the window is that of something else.
+    `query` holds first values from the address, where they are numbers; where the page is
+    `embedded`, the address of the window is that of something else.
     """
 
     def __init__(
@@ -200,7 +161,7 @@ class ExplorePage:
 
         asked = dict(query or {})
         self.subject = subject
-        self.scales: dict[str, Scale] = {}
+        self.logarithmic: set[str] = set()
         self.sliders = {name: self._slider(name, asked.get(name)) for name in subject.values}
         axes = sorted(subject.values, key=lambda name: name != "alpha")
         self.over = chosen("over", "curve over", axes)
@@ -215,90 +176,100 @@ class ExplorePage:
             moved = "window.history.replaceState(null, '', cb_obj.value)"
             self.link.js_on_change("value", CustomJS(code=moved))
 
-        def panel(title: str, x: str, y: str) -> Any:
-            return figure(title=title, x_axis_label=x, y_axis_label=y, width=460, height=330,
-                          toolbar_location=None)  # fmt: skip
-
+        panel = partial(figure, width=460, height=330, toolbar_location=None)
         names = ("curve", "here", "density", "outliers", "lines", "points")
         empty: dict[str, Any] = {"x": [], "y": [], "colour": [], "fill": []}
         self.data = {name: ColumnDataSource(empty) for name in names}
-        self.curve = panel("curve", self.over.value, "")
+        self.curve = panel(title="curve")
         self.curve.scatter("x", "y", source=self.data["here"], color=GREY, size=8)
         self.figures, self.drawn = [self.curve], list[str]()
+        plain = {"line_width": 2}
         if subject.spectrum is not None:
-            plot = panel("spectrum", "eigenvalue", "density")
-            plot.line("x", "y", source=self.data["density"], color=BLUE, line_width=2)
+            plot = panel(title="spectrum", x_axis_label="eigenvalue", y_axis_label="density")
+            plot.line("x", "y", source=self.data["density"], color=BLUE, **plain)
             plot.scatter("x", "y", source=self.data["outliers"], color=VERMILLION, size=8)
             self.figures.append(plot)
-        if subject.landscape is not None:
-            plot = panel("free energy; full circles are stable", self.of.value, "")
-            plot.multi_line("x", "y", source=self.data["lines"], color="colour", line_width=2)
-            plot.scatter(
-                "x", "y", source=self.data["points"], fill_color="fill", color=GREY, size=9
-            )
+        if subject.unknowns:
+            plot = panel(title="free energy; full circles are stable")
+            plot.multi_line("x", "y", source=self.data["lines"], color="colour", **plain)
+            look = {"fill_color": "fill", "line_color": GREY, "size": 9}
+            plot.scatter("x", "y", source=self.data["points"], **look)
             self.figures.append(plot)
         for slider in self.sliders.values():
             slider.on_change("value", self.follow)
             slider.on_change("value_throttled", self.settle)
         for select in (self.over, self.of):
             select.on_change("value", self.settle)
-        self.settle("value", None, None)
+        self.beside = ThreadPoolExecutor(1)
+        self.follow("value", None, None)
 
     def _slider(self, name: str, text: str | None) -> Any:
         from bokeh.models import CustomJSTickFormatter, Slider
 
-        value = self.subject.values[name]
-        scale = Scale.of(value, self.subject.domains[name])
-        try:
+        value, domain = self.subject.values[name], self.subject.domains[name]
+        low, high = (0.0 if domain.startswith("nonneg") else -1.0), max(3 * abs(value), 1.0)
+        low *= high
+        if is_logarithmic := "positive" in domain and value > 0:
+            low, high = value / _FACTOR, value * _FACTOR
+        with contextlib.suppress(ValueError):
             wanted = value if text is None else float(text)
-        except ValueError:
-            wanted = value
-        if math.isfinite(wanted) and (wanted > 0 or not scale.logarithmic):
-            value = wanted
-        scale = replace(scale, low=min(scale.low, value), high=max(scale.high, value))
-        self.scales[name] = scale
-        low, high, at, written = scale.low, scale.high, value, {}
-        if scale.logarithmic:
-            low, high, at = map(math.log10, (low, high, at))
+            if math.isfinite(wanted) and (wanted > 0 or not is_logarithmic):
+                value = wanted
+        low, high, form = min(low, value), max(high, value), {}
+        if is_logarithmic:
+            self.logarithmic.add(name)
+            low, high, value = map(math.log10, (low, high, value))
             code = "return Math.pow(10, tick).toPrecision(4)"
-            written = {"format": CustomJSTickFormatter(code=code)}
+            form = {"format": CustomJSTickFormatter(code=code)}
         step = (high - low) / _STEPS
-        return Slider(title=name, start=low, end=high, value=at, step=step, **written)
+        return Slider(title=name, start=low, end=high, value=value, step=step, **form)
+
+    def _read(self, name: str, positions: Any) -> Any:
+        """Return values at positions of a slider."""
+        return 10**positions if name in self.logarithmic else positions
 
     @property
     def values(self) -> dict[str, float]:
         """What the sliders say."""
-        read = {n: 10**s.value if self.scales[n].logarithmic else s.value
-                for n, s in self.sliders.items()}  # fmt: skip
+        read = {name: self._read(name, slider.value) for name, slider in self.sliders.items()}
         return {name: float(f"{value:.6g}") for name, value in read.items()}
 
     def follow(self, attr: str, old: object, new: object) -> None:
         """Follow a slider: what compiled kernels answer at once."""
-        self._tried(self._update_curve, self._update_table)
-
-    def settle(self, attr: str, old: object, new: object) -> None:
-        """Follow a slider that was let go: spectrum and landscape, too."""
-        steps = (self._update_curve, self._update_table)
-        self._tried(*steps, self._update_spectrum, self._update_landscape)
-
-    def _tried(self, *steps: Callable[[dict[str, float]], None]) -> None:
-        """Run steps; what a model refuses is told, and its lines stay as they were."""
-        values, told = self.values, list[str]()
+        values = self.values
         chosen = {"over": self.over.value, "of": self.of.value}
         self.link.value = f"?{urlencode(values | {k: v for k, v in chosen.items() if v})}"
-        self.python.value = self.subject.code(values)
-        for step in steps:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ApproximationWarning)
-                    step(values)
-            except GiantstepError as error:
-                told.append(html.escape(str(error).splitlines()[0]))
-        self.status.text = "<br>".join(dict.fromkeys(told))
+        self.python.value = _told(self.subject.code, values)[0] or ""
+        self.status.text = _told(self._update_curve, values)[1]
+
+    def settle(self, attr: str, old: object, new: object) -> None:
+        """Follow a slider that was let go: spectrum and landscape, too, beside the page."""
+        self.follow(attr, old, new)
+        document, values, of = self.status.document, self.values, self.of.value
+        if document is None:
+            self._update_slow(*self._slow(values, of))
+            return
+
+        def computed() -> None:
+            # Of sliders that moved meanwhile the last one counts.
+            if values == self.values:
+                found = self._slow(values, of)
+                document.add_next_tick_callback(lambda: self._update_slow(*found))
+
+        self.beside.submit(computed)
+
+    def _slow(self, values: dict[str, float], of: str) -> tuple[Any, Any, str]:
+        """Return spectrum and landscape, None where there is none, and what was refused."""
+        subject = self.subject
+        spectrum, told = _told(subject.spectrum, values)
+        over = (lambda at: subject.landscape(of, **at)) if subject.unknowns else None
+        landscape, more = _told(over, values)
+        return spectrum, landscape, "<br>".join(filter(None, [told, more]))
 
     def _update_curve(self, values: dict[str, float]) -> None:
         over = self.over.value
-        grid = self.scales[over].grid(_POINTS)
+        slider = self.sliders[over]
+        grid = self._read(over, np.linspace(slider.start, slider.end, _POINTS))
         data = self.subject.curve(progress=False, **{**values, over: grid}).to_dataset()
         names = str(data.attrs["shown"]).split()
         columns = {name: data[name].to_numpy().ravel() for name in names}
@@ -310,33 +281,28 @@ class ExplorePage:
                 label = name.replace("_", " ")
                 self.curve.line("x", name, source=self.data["curve"], legend_label=label, **look)
                 self.drawn.append(name)
+        self.table.text = self.subject.solve(values)._repr_html_()
         marks = [float(np.interp(values[over], grid, y)) for y in columns.values()]
         self.data["here"].data = {"x": [values[over]] * len(marks), "y": marks}
 
-    def _update_table(self, values: dict[str, float]) -> None:
-        self.table.text = self.subject.solve(values)._repr_html_()
-
-    def _update_spectrum(self, values: dict[str, float]) -> None:
-        if self.subject.spectrum is not None:
-            found = self.subject.spectrum(values)
-            bulk, outliers = found.bulk(_SPECTRUM_POINTS), [float(x) for x in found.outliers]
-            self.data["density"].data = {"x": bulk.points, "y": bulk.density}
+    def _update_slow(self, spectrum: Any, landscape: Any, told: str) -> None:
+        self.status.text = "<br>".join(filter(None, [self.status.text, told]))
+        if spectrum is not None:
+            x, density, outliers = spectrum
+            self.data["density"].data = {"x": x, "y": density}
             self.data["outliers"].data = {"x": outliers, "y": [0.0] * len(outliers)}
-
-    def _update_landscape(self, values: dict[str, float]) -> None:
-        if self.subject.landscape is not None:
-            found = self.subject.landscape(self.of.value, values)
-            self.figures[-1].xaxis.axis_label = found.of
-            parts = [(list(s.values), list(s.free_energy)) for s in found.sections]
-            points = [(p.value, p.free_energy, GREY if p.stable else "white") for p in found.points]
+        if landscape is not None:
+            sections, points = landscape.sections, landscape.points
+            self.figures[-1].xaxis.axis_label = landscape.of
             self.data["lines"].data = {
-                "x": [x for x, _ in parts], "y": [y for _, y in parts],
-                "colour": [_COLOURS[k % 3] for k in range(len(parts))],
+                "x": [list(s.values) for s in sections],
+                "y": [list(s.free_energy) for s in sections],
+                "colour": [_COLOURS[k % 3] for k in range(len(sections))],
+            }
+            self.data["points"].data = {
+                "x": [p.value for p in points], "y": [p.free_energy for p in points],
+                "fill": [GREY if p.stable else "white" for p in points],
             }  # fmt: skip
-            columns = zip(*points, strict=True) if points else ((), (), ())
-            self.data["points"].data = dict(
-                zip(("x", "y", "fill"), map(list, columns), strict=True)
-            )
 
     def layout(self) -> Any:
         """Return all of it, arranged."""
@@ -349,13 +315,7 @@ class ExplorePage:
 
 @dataclass(frozen=True)
 class Explorer:
-    """A page that is served; notebooks show it.
-
-    Attributes
-    ----------
-    url : str
-    server : bokeh.server.server.Server
-    """
+    """A page that is served at `url`; notebooks show it."""
 
     url: str
     server: Any
@@ -383,12 +343,19 @@ def serve(model: object, *, port: int = 0, embedded: bool = False, **values: flo
         given = document.session_context.request.arguments
         query = {name: texts[0].decode("utf-8", "replace") for name, texts in given.items()}
         document.title = subject.title
-        document.add_root(ExplorePage(subject, query, embedded=embedded).layout())
+        page = ExplorePage(subject, query, embedded=embedded)
+        document.add_root(page.layout())
+        document.on_session_destroyed(lambda context: page.beside.shutdown(wait=False))
+        document.add_next_tick_callback(lambda: page.settle("value", None, None))
 
-    if not port:
-        with socket.socket() as free:
-            free.bind((ADDRESS, 0))
-            port = free.getsockname()[1]
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError as error:
+            reason = f"port {port} cannot be used: {error.strerror}; leave it out"
+            raise ParameterError(reason) from None
+        port = probe.getsockname()[1]
     hosts = [f"{ADDRESS}:{port}", f"localhost:{port}"]
     server = Server({"/": visited}, address=ADDRESS, port=port, allow_websocket_origin=hosts)
     server.start()

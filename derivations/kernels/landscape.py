@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 MINIMUM, MAXIMUM, INFLECTION = "minimum", "maximum", "inflection"
 _SLOPE = "slope_of_free_energy"
 # Of the range: an open interval is looked at so far from its ends.
-_MARGIN = 1e-6
+_MARGIN = 1e-3
 _MARKS = {True: ("o", "stable"), False: ("x", "unstable"), None: ("s", "stability unknown")}
 
 
@@ -50,7 +50,6 @@ class StationaryPoint:
     stable : bool or None
         As :attr:`Landscape.stability` says; None if nothing is known of it.
     unknowns : mapping from str to float
-        The unknowns of Newton's method there.
     """
 
     value: float
@@ -176,7 +175,7 @@ def landscape(
         An order parameter, or the only unknown of Newton's method of a system with an output
         ``free_energy``.
     within : (float, float), optional
-        Its range; default: its domain, where that is finite.
+        Its range; default: its domain, or twice as far as a solution where that is infinite.
     points : int
         On a line.
     extremum : {"minimum", "maximum"} or mapping from str to these, optional
@@ -194,7 +193,7 @@ def landscape(
     Raises
     ------
     ParameterError
-        If there is no free energy, `of` is none of its order parameters, or its range is open.
+        If there is no free energy, or `of` is none of its order parameters.
     StructureError
         If the free energy is linear in what is left: with `of` held nothing determines it.
     ConvergenceError
@@ -224,12 +223,17 @@ def landscape(
         stable = given.judged(
             given.hessian_eigenvalues(described), given.map_radius(given.linearised(y)[1]), sense
         )
+        # All unknowns, those that follow explicitly from the others too.
+        system, table = given.open.system, described.values
+        names = [system.identifiers[x] for x in system.unknowns]
+        every = {name: table[name] for name in names if name in table}
+        every |= {name: y[:, k] for k, name in enumerate(given.names)}
         for k, (unknowns, error) in enumerate(found):
             energy = float(described.values[VALUE][k])
             solutions.append(StationaryPoint(
                 unknowns[of], error, energy, _kind(unknowns[of], energy, sections),
                 None if stable is None else bool(stable[k]),
-                {name: unknowns[name] for name in given.names},
+                {name: float(column[k]) for name, column in every.items()},
             ))  # fmt: skip
     solutions.sort(key=lambda p: p.value)
     return Landscape(
@@ -276,18 +280,16 @@ def _others(given: OpenKernel, of: str) -> tuple[sp.Symbol, ...]:
 
 
 def _range(given: OpenKernel, of: str, within: object) -> tuple[float, float]:
-    """Return the range, as it was given or as the unknown is declared."""
+    """Return the range, as it was given, as the unknown is declared, or around a solution."""
     if within is not None:
-        low, high = numbers_of(within, "within")
-        if not low < high:
-            raise ParameterError(f"within must be (low, high) with low < high, got {within!r}")
-        return low, high
+        return numbers_of(within, "within")
     declared = {known.name: (known.lower, known.upper) for known in given.kernel.code.ranges}
     low, high = declared.get(of, (-np.inf, np.inf))
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise ParameterError(
-            f"within is missing: {of} has no finite domain; give within=(low, high)"
-        )
+        solved = given.kernel.solve(data=given.data, **given.parameters).values[of]
+        reach = 2 * max(abs(float(solved)), 0.5)
+        positive = given.kernel.domains.get(of) == "positive"
+        low, high = max(low, 0.0 if positive else -reach), min(high, reach)
     margin = _MARGIN * (high - low)
     return low + margin, high - margin
 
@@ -329,11 +331,12 @@ def _with_others(
         if b.free_energy is not None
     ]
     found = []
+    family = diagram.origin.family
     for point in diagram.zeros(_SLOPE):
-        start = {name: x for name, x in point.start.items() if name in kernel.code.unknowns}
-        solved = kernel.solve(start=start, data=given.data, **held, **{of: point.value})
-        values = {name: float(x) for name, x in solved.values.items()}
-        found.append(({**values, of: point.value}, point.error))
+        core = {name: float(point.unknowns[name]) for name in family.names}
+        table = family.described(np.array([[*core.values(), point.value]])).values
+        every = {name: float(column[0]) for name, column in table.items()}
+        found.append(({**every, **core, of: point.value}, point.error))
     return sections, found
 
 

@@ -76,6 +76,10 @@ examples:
 """
 
 
+_MODEL = (
+    "student", "teacher", "step_size", "alpha0", "beta", "noise_variance", "allow_non_odd",
+    "leading_order", "width", "cache_folder",
+)  # fmt: skip
 _DEFAULT_ALPHA = tuple(round(0.2 * k, 1) for k in range(1, 16))
 _DEFAULT_STEP = 3.0
 _STORE_NAME = ".giantstep-simulations"
@@ -142,19 +146,13 @@ def model_from(arguments: argparse.Namespace) -> SpikedRandomFeatures:
     """Return the model that the flags describe."""
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
 
+    return SpikedRandomFeatures(**model_arguments(arguments))
+
+
+def model_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a model of spiked features, its step settled."""
     settle_step(arguments)
-    return SpikedRandomFeatures(
-        arguments.student,
-        arguments.teacher,
-        step_size=arguments.step_size,
-        alpha0=arguments.alpha0,
-        beta=arguments.beta,
-        noise_variance=arguments.noise_variance,
-        allow_non_odd=arguments.allow_non_odd,
-        leading_order=arguments.leading_order,
-        width=arguments.width,
-        cache_folder=arguments.cache_folder,
-    )
+    return {name: getattr(arguments, name) for name in _MODEL}
 
 
 def settle_step(arguments: argparse.Namespace) -> None:
@@ -402,30 +400,21 @@ def _compared(
     )
 
     batch = model.solve_many(alphas, [ridge])
+    errors = (simulation[f"test_error_{n}"].to_numpy() for n in ("mean", "standard_error"))
+    measured = [(float(mean), float(error)) for mean, error in zip(*errors, strict=True)]
+    tables = (table["test_error"].tolist() for table in (batch.values, batch.errors))
     rows = [
         theory_cells(alpha, float(theory), float(error))
-        + simulation_cells(float(theory), float(mean), float(standard_error))
-        for alpha, theory, error, mean, standard_error in zip(
-            alphas,
-            batch.values["test_error"],
-            batch.errors["test_error"],
-            simulation["test_error_mean"].to_numpy(),
-            simulation["test_error_standard_error"].to_numpy(),
-            strict=True,
-        )
+        + simulation_cells(float(theory), *networks)
+        for alpha, theory, error, networks in zip(alphas, *tables, measured, strict=True)
     ]
     headings = [*THEORY_COLUMNS, *SIMULATION_COLUMNS]
     corrected = model.complete()
     if corrected is not None:
         headings += COMPLETE_COLUMNS
-        errors = corrected.solve_many(alphas, [ridge]).values["test_error"]
-        measured = zip(
-            simulation["test_error_mean"].to_numpy(),
-            simulation["test_error_standard_error"].to_numpy(),
-            strict=True,
-        )
-        for row, theory, (mean, standard_error) in zip(rows, errors, measured, strict=True):
-            row += complete_cells(float(theory), float(mean), float(standard_error))
+        values = corrected.solve_many(alphas, [ridge]).values["test_error"]
+        for row, theory, networks in zip(rows, values, measured, strict=True):
+            row += complete_cells(float(theory), *networks)
     return headings, rows
 
 
@@ -530,37 +519,24 @@ def _wrapped(text: str, indent: str) -> str:
 
 
 CURVE = Command(
-    "curve",
-    "learning curve, theory and simulation",
-    curve,
-    (
-        *srf_model(),
-        opts.ALPHAS.but(help=f"{opts.ALPHAS.help} [0.2:3:15]"),
+    "curve", "learning curve, theory and simulation", curve, (
+        *srf_model(), opts.ALPHAS.but(help=f"{opts.ALPHAS.help} [0.2:3:15]"),
         option(
             "--optimal",
             "add what Bayes and message passing reach with the samples of step and readout",
         ),
-        Group(
-            "simulation",
-            (
-                opts.SIMULATE,
-                opts.DIMENSION.but(read=whole(1, 1000), default=1000),
-                opts.SEEDS.but(read=whole(2, 10), default=10),
-                opts.SEED,
-                opts.WORKERS,
-                opts.STORE.but(
-                    help="where finished networks are kept [.giantstep-simulations next to --out]"
-                ),
+        Group("simulation", (
+            opts.SIMULATE, opts.DIMENSION.but(read=whole(1, 1000), default=1000),
+            opts.SEEDS.but(read=whole(2, 10), default=10), opts.SEED, opts.WORKERS,
+            opts.STORE.but(
+                help="where finished networks are kept [.giantstep-simulations next to --out]"
             ),
-        ),
+        )),
         Group("output", (*output(), opts.LATEX, opts.TABLE_ONLY)),
-    ),
-    _CURVE,
-)
+    ), _CURVE,
+)  # fmt: skip
 SOLVE = Command(
-    "solve",
-    "one saddle point with all order parameters",
-    solve,
-    (*srf_model(), opts.ALPHA, opts.DIGITS.but(read=digits(50)), opts.CERTIFY, *output()),
-    _SOLVE,
-)
+    "solve", "one saddle point with all order parameters", solve, (
+        *srf_model(), opts.ALPHA, opts.DIGITS.but(read=digits(50)), opts.CERTIFY, *output(),
+    ), _SOLVE,
+)  # fmt: skip

@@ -50,14 +50,7 @@ EPILOG = """\
 One gradient step on the first layer of a two-layer network, with a step size of order one in the
 proportional limit (Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445).
 
-  risk         risk of the ridge readout on random and on trained features
-  spectrum     singular values of the first layer and eigenvalues of the conjugate kernel
-  phase        what the step improves, over two parameters; where outliers appear
-  optimal      ridge penalty with the smallest risk, before and after the step
-  steps        risk at a finite width, from no step through every window of degrees to giant ones
-  large-steps  what steps of order sqrt(N) can reach, and why kernels cannot
-
-Each has its own help, such as giantstep one-step risk --help.
+Each command has its own help, such as giantstep one-step risk --help.
 
 examples:
   giantstep one-step risk --student erf --teacher erf --noise 0.25

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .digits import MOST_DIGITS
-from .errors import ParameterError
 
 _MOST_POINTS = 100_000
 _LONGEST = 18
@@ -109,12 +108,12 @@ def numbers(example: str, *, least: float = -math.inf, zero: bool = True) -> Rea
 
         def read(text: str) -> list[float]:
             if ":" in text and bounded:
-                return spaced(text)
+                return evenly(text)
             if not text.strip(" ,"):
                 raise argparse.ArgumentTypeError(f"no number is given; use {flag} {example}")
             return [one(part.strip()) for part in text.split(",")]
 
-        def spaced(text: str) -> list[float]:
+        def evenly(text: str) -> list[float]:
             parts = [part.strip() for part in text.split(":")]
             if len(parts) != 3:
                 raise argparse.ArgumentTypeError(
@@ -388,19 +387,6 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def need(arguments: argparse.Namespace, names: Sequence[str], flag: str, remedy: str = "") -> None:
-    """Refuse arguments that mean nothing without a flag.
-
-    Raises
-    ------
-    ParameterError
-        If one of `names` is given: is neither None nor False.
-    """
-    for name in names:
-        if getattr(arguments, name) not in (None, False):
-            raise ParameterError(f"{flag_of(name)} belongs to {flag}; {remedy or 'add it'}")
-
-
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Keeps examples as they are written and leaves room for the names of flags."""
 
@@ -453,8 +439,8 @@ WORKERS = option(
 STORE = option("--store FOLDER", "keep finished networks there; resume from it")
 STEPS = option("--steps T", "number of steps", whole(1, 3))
 PARAMETER = option(
-    "--parameter NAME[:KIND]",
-    "declare a parameter; KIND is real, positive, nonnegative, integer, ... [real]",
+    "--parameter NAME:KIND",
+    "declare a parameter; KIND is real, positive, nonnegative, integer, ...",
     default=[], action="append",
 )  # fmt: skip
 CACHE_FOLDER = option("--cache-folder FOLDER", "where derivations are kept")
@@ -468,36 +454,28 @@ def srf_model(*, ridge: bool = True, width: bool = True) -> tuple[Group, ...]:
     options = (
         STEP_SIZE.but(help="step per neuron, s = eta/sqrt(p) [3]; 0 for no step"),
         option(
-            "--learning-rate R",
-            "learning rate in the convention of --convention, instead of --step-size",
-            nonnegative(3),
+            "--learning-rate R", "learning rate in the convention of --convention, instead of "
+            "--step-size", nonnegative(3),
         ),
         option(
-            "--convention NAME",
-            "sqrt-width (S = R), sqrt-dimension (S = R/sqrt(B)) or dimension (S = R/B) "
-            "[sqrt-width]",
+            "--convention NAME", "sqrt-width (S = R), sqrt-dimension (S = R/sqrt(B)) or dimension "
+            "(S = R/B) [sqrt-width]",
         ),
-        ALPHA0,
-        BETA,
-        *((RIDGE,) if ridge else ()),
-        NOISE,
+        ALPHA0, BETA, *((RIDGE,) if ridge else ()), NOISE,
         option(
             "--allow-non-odd",
             "use the extension of the theory to students that are not odd functions",
         ),
         option(
-            "--leading-order",
-            "Result 3.1 as published, or with the terms of the same order that it leaves out: "
-            "correlated norms and stretched rows, as networks have them",
-            default="published",
-            choices=("published", "complete"),
+            "--leading-order", "Result 3.1 as published, or with the terms of the same order that "
+            "it leaves out: correlated norms and stretched rows, as networks have them",
+            default="published", choices=("published", "complete"),
         ),
         option(
             "--correlated-norms", "former name of --leading-order complete",
             action="store_const", const="complete", dest="leading_order",
             default=argparse.SUPPRESS,
         ),
-        *((WIDTH,) if width else ()),
-        CACHE_FOLDER,
+        *((WIDTH,) if width else ()), CACHE_FOLDER,
     )  # fmt: skip
     return ACTIVATIONS, Group("model (defaults in brackets)", options)

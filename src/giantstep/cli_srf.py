@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from . import cli_options as opts
-from .cli_curve import model_from, settle_step
+from .cli_curve import model_arguments, model_from
 from .cli_files import deliver, output
 from .cli_options import (
     Command,
@@ -37,14 +37,7 @@ EPILOG = """\
 Spiked random features: what one giant gradient step makes of a two-layer network
 (Cui et al., arXiv 2402.04980).
 
-  curve      test error against the samples; vocabularies, finite width, networks
-  phase      a heat map over two parameters: test error or the best ridge penalty
-  spectrum   eigenvalues of the feature covariance: bulk, outliers, networks
-  bounds     what no readout can beat, what the best one reaches, and what tuning the step can do
-  figure     the figures of the paper, 1 to 8, with small networks
-
-Each has its own help, such as giantstep srf bounds --help. --out FILE writes a figure for .png,
-.pdf or .svg, with its data next to it as .nc, or the data alone for .nc or .json.
+Each command has its own help, such as giantstep srf bounds --help.
 
 examples:
   giantstep srf curve --letters 1,-0.5 --fractions 0.5,0.5 --width 600
@@ -305,21 +298,10 @@ def _with_bulk(model: Any, path: str) -> Any:
 def _letters(arguments: argparse.Namespace) -> Any:
     from .derivations.spiked_random_features.vocabulary.model import VocabularyFeatures
 
-    settle_step(arguments)
     count = len(arguments.letters)
+    fractions = arguments.fractions or [1 / count] * count
     return VocabularyFeatures(
-        arguments.student,
-        arguments.teacher,
-        letters=arguments.letters,
-        fractions=arguments.fractions or [1 / count] * count,
-        step_size=arguments.step_size,
-        alpha0=arguments.alpha0,
-        beta=arguments.beta,
-        noise_variance=arguments.noise_variance,
-        width=arguments.width,
-        allow_non_odd=arguments.allow_non_odd,
-        leading_order=arguments.leading_order,
-        cache_folder=arguments.cache_folder,
+        letters=arguments.letters, fractions=fractions, **model_arguments(arguments)
     )
 
 

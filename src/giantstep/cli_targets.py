@@ -247,9 +247,14 @@ def _rows(text: str, flag: str, length: int) -> list[list[Any]]:
     return rows
 
 
+_PARAMETER = opts.PARAMETER.but(
+    "--parameter NAME[:KIND]",
+    help="a symbol of the target that is a parameter, such as a or a:positive; the answer is then "
+    "a table of cases [none]",
+)
 COMMANDS = (
     Command("leap", "leap index, coordinate, rotation-invariant and generative leap", leap, (
-        opts.TARGET, opts.PARAMETER,
+        opts.TARGET, _PARAMETER,
         option(
             "--direction U", "components with commas, such as 1,0,-1/2: at which order U is seen "
             "and contained",
@@ -257,7 +262,7 @@ COMMANDS = (
         opts.LATEX, *output(data=False),
     ), _LEAP),
     Command("staircase", "subspaces that successive giant steps learn, exactly", staircase, (
-        opts.TARGET, opts.PARAMETER,
+        opts.TARGET, _PARAMETER,
         option("--order K", "n = Theta(d^K) samples a step, orders up to K", whole(1, 2), 1),
         option(
             "--variant", "all orders up to K in a step, or only the lowest that adds anything",
@@ -271,7 +276,7 @@ COMMANDS = (
         opts.STEPS.but(help="at most so many steps [all]"), opts.LATEX, *output(data=False),
     ), _STAIRCASE),
     Command("project", "part of a target that is fitted on a learned subspace", project, (
-        opts.TARGET, opts.PARAMETER,
+        opts.TARGET, _PARAMETER,
         Group("", (
             option("--onto ROWS", 'rows that span U, such as "1,0;0,1"'),
             option("--regimes", "predict the fit for several sizes of n and p"),
