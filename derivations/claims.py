@@ -49,6 +49,7 @@ __all__ = [
 
 _MODULES = (
     "spiked_random_features.claims_mapping",
+    "spiked_random_features.claims_directions",
     "spiked_random_features.claims_limits",
     "spiked_random_features.claims_bounds",
     "spiked_random_features.claims_correlated_norms",

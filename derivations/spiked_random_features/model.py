@@ -296,10 +296,8 @@ class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
         return FileCache(self.cache_folder)
 
     def _derivation(self, **case: Unpack[Case]) -> Derivation:
-        finite = self.width is not None
-        return derivation(
-            self.student, self.teacher, cache=self._cache, **{"finite_width": finite, **case}
-        )
+        settled: Case = {"finite_width": self.width is not None, **case}
+        return derivation(self.student, self.teacher, cache=self._cache, **settled)
 
     @cached_property
     def _case(self) -> dict[str, bool]:
