@@ -90,7 +90,11 @@ SMALL = ["--dimension", "40"]
 
 
 def words(line: str) -> list[str]:
-    """The arguments of an example, with small networks and few claims: their own tests run all."""
+    """The arguments of an example, with small networks and few claims: their own tests run all.
+
+    Grids have three points, and digits are few.
+    """
+    line = re.sub(r"(\S+:\S+):\d+", r"\1:3", re.sub(r"--digits \d+", "--digits 17", line))
     result = shlex.split(line)
     if result[0] == "verify":
         named = any(not word.startswith("-") for word in result[1:])
@@ -139,10 +143,8 @@ def test_json_is_all_that_is_printed(line, folder, capsys):
     assert {path.name for path in folder.iterdir()} == {*FILES}
 
 
-@pytest.mark.parametrize("line", LIGHT)
+@pytest.mark.parametrize("line", [line for line in LIGHT if not line.startswith("kernel")])
 def test_reports_stand_alone(line, folder, capsys):
-    if line.startswith("kernel"):
-        return
     assert main([*shlex.split(line), "--out", "report.html"]) == 0
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>") and "<script" not in text

@@ -110,6 +110,16 @@ def test_figures_that_are_drawn_and_not_shown_are_counted() -> None:
     assert missing(plots, "no figure") == 1
 
 
+def test_pages_download_as_notebooks_whose_links_have_names() -> None:
+    pytest.importorskip("myst_nb")
+    notebook = _extension("notebook_downloads").notebook
+    source = (DOCS / "tutorials" / "your_own_model.md").read_text()
+    cells = notebook(source).cells
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    assert len(code) == source.count("```{code-cell}") and code[0].startswith("import giantstep")
+    assert "left (*kernels*)" in "".join(cell.source for cell in cells)
+
+
 def test_attributes_that_share_a_line_are_listed_one_by_one() -> None:
     separate = _extension("docstring_text").separate
     lines = ["A thing.", "", "Attributes", "----------", "a, b : float", "    Sizes.", "c : str"]
@@ -140,5 +150,5 @@ def test_the_example_of_claims_of_ones_own_runs(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_loss_an_activation_and_a_model_of_ones_own_are_one_file_each(tmp_path: Path) -> None:
-    shown = _run("extending.md", tmp_path)
+    shown = _run("how_to/extending.md", tmp_path)
     assert "information exponent 1" in shown and "float" in shown

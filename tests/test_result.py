@@ -39,7 +39,7 @@ from giantstep.derivations.multi_index.directions import direction_classes
 from giantstep.derivations.multi_index.optimum import OptimumBeside
 from giantstep.derivations.one_gradient_step.conditional_risk import ConditionalRisk
 from giantstep.derivations.optima import LocalOptimum, Optimum
-from giantstep.derivations.spiked_random_features.convex.solution import ConvexSolution
+from giantstep.derivations.spiked_random_features.solution import Solution
 from giantstep.errors import ParameterError
 from giantstep.pages import Indented, Listing, Page, Table
 from giantstep.result import Number, Result, quantity
@@ -103,10 +103,10 @@ MADE = {
     "Sensitivities": lambda: MAGNET.sensitivities(h=0.1, beta=1.5),
     "Sensitivities, digits": lambda: MAGNET.sensitivities(h=0.1, beta=1.5, wrt="h", digits=20),
     "Solution": lambda: SPIKED.solve(alpha=2, ridge=0.1),
-    "ConvexSolution": lambda: ConvexSolution(
+    "Solution, of a loss": lambda: Solution(
         test_error=0.1, training_loss=0.2, test_loss=0.3, objective=0.4, metrics={"test_<&>": 1.0},
         order_parameters={"m": 1e-12}, conjugates={}, alpha=2.0, ridge=0.1, residual=0.0,
-        iterations=3, nodes=64, errors={"test_error": math.inf},
+        iterations=3, nodes=64, errors={"test_error": math.inf}, quadrature_error=math.inf,
     ),
     "Solution, letters": lambda: LETTERS.solve(alpha=2, ridge=0.1, width=300),
     "Solution, letters, digits": lambda: LETTERS.solve(alpha=2, ridge=0.1, digits=18),

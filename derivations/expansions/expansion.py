@@ -547,10 +547,7 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
 
     def _repr_html_(self) -> str:
         rows = [
-            (
-                f"${self.symbols.get(o, o)}$",
-                *(held_digits(c, min(10, self.digits)) for c in cs),
-            )
+            (f"${self.symbols.get(o, o)}$", *(held_digits(c, min(10, self.digits)) for c in cs))
             for o, cs in self.coefficients.items()
         ]
         head = ("", *(f"${power(self, e) or '1'}$" for e in self.exponents))

@@ -608,18 +608,7 @@ def _check_tie(name: str, tie: Tie, columns: Mapping[str, Any]) -> None:
 def _unsolved(
     loaded: LoadedKernel, domains: Mapping[str, str], rows: Any, batch: BatchSolution
 ) -> ConvergenceError:
-    """Return the error for the first row without solution.
-
-    Parameters
-    ----------
-    loaded : LoadedKernel
-    domains : mapping from str to str
-        Which numbers each unknown may be.
-    rows : array
-        Parameters, one row for each point.
-    batch : BatchSolution
-        What the solver left behind there.
-    """
+    """Return the error for the first row without solution."""
     first = int(np.argmin(batch.converged))
     vanishing = [
         name

@@ -325,10 +325,7 @@ def by_integrals(model: OneGradientStep) -> dict[str, float]:
     edge = (1 + math.sqrt(beta)) ** 2
     critical = brentq(psi_slope, b * edge * (1 + 1e-4) + v, 1e6, xtol=1e-15, rtol=1e-14)
     left, right = resolvents((critical - v) / b)
-    result = {
-        "threshold": b / ((critical - v) * left * right),
-        "bulk_edge": psi(critical) / ratio,
-    }
+    result = {"threshold": b / ((critical - v) * left * right), "bulk_edge": psi(critical) / ratio}
     result |= {"kernel_eigenvalue": result["bulk_edge"], "label_alignment": 0.0}
     strength = spike.theta1**2
     if strength > result["threshold"]:
@@ -459,13 +456,7 @@ evidence("ba-conjugate-kernel", "quadrature", "the linearised model by integrals
     arguments={"names": ("2", "5", "7", "8", "11", "12", "13")},
 )
 def proven_outliers(names: tuple[str, ...]) -> Finding:
-    """Outliers and overlaps with the labels of kernels that are beyond their thresholds.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Of networks.
-    """
+    """Outliers and overlaps with the labels of kernels that are beyond their thresholds."""
     require_flint()
     values: dict[str, Any] = {}
     beyond = True
@@ -507,7 +498,6 @@ def outliers(dimension: int = 80, networks: int = 40, seed: int = 29) -> Finding
     ----------
     dimension : int
         The smaller of two; the other one is twice as large.
-    networks, seed : int
     """
     result: list[Comparison] = []
     for index, case in enumerate(CASES):
@@ -589,11 +579,8 @@ def extrapolated(
 
     Parameters
     ----------
-    quantity : str
-    theory : float
     values : pair of arrays
         Independent values at a dimension, and at twice that dimension.
-    order : float
     """
     weights = np.array([-1, 2**order]) / (2**order - 1)
     means = np.array([x.mean() for x in values])
@@ -660,7 +647,6 @@ def expected(dimensions: Sequence[int] = (100, 200, 400), seed: int = 1) -> Find
     ----------
     dimensions : sequence of int
         Ascending.
-    seed : int
     """
     odd = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
     other = OneGradientStep("relu", "erf", alpha=2, beta=1.5, step_size=2, centre=True)

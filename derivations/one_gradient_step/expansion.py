@@ -152,7 +152,6 @@ class Balance:
         m: the series are in t with small quantity t^m.
     leading : dict from Symbol to (int, Expr)
         Powers of t and coefficients of ν and h.
-    equations : tuple of Expr
     """
 
     root: int
@@ -180,15 +179,7 @@ def small_ridge_balance(known: Exact) -> Balance:
 
 
 def large_alpha_balance(known: Exact, fixed: sp.Symbol) -> Balance:
-    """Return the balance for α → ∞.
-
-    Parameters
-    ----------
-    known : mapping
-        Parameters, with a positive penalty.
-    fixed : Symbol
-        `ridge` for λ, whose effective ridge vanishes like β λ/α; `nu` for λ_B, which it tends to.
-    """
+    """Return the balance for α → ∞."""
     b, v, slope = known[beta], known[residual], known[linear] ** 2
     if fixed == nu:
         return _regular(1, (0, known[ridge]), known)
@@ -507,11 +498,8 @@ class Coefficients:
 
     Attributes
     ----------
-    exponents : tuple of Fraction
     values : mapping from str to tuple of mpf
         As many as exponents.
-    neglected : mapping from str to (Fraction, mpf), or None
-    remainder_order : Fraction
     """
 
     exponents: tuple[Fraction, ...]
@@ -765,7 +753,6 @@ class Region:
 
     Attributes
     ----------
-    text : str
     radius : mpf or None
         Of convergence, at least, in the small quantity; infinite if it converges everywhere.
     """
@@ -931,8 +918,6 @@ class Question:
 
     Attributes
     ----------
-    model : OneGradientStep
-    name : str
     ridge : float, PaperRidge or None
         What is held fixed; None for an expansion in the penalty.
     digits : int

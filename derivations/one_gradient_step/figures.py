@@ -50,13 +50,7 @@ _FROM_ZERO = ("step_size", "noise_variance", "ridge", "paper_ridge")
 
 
 def checked_values(name: str, values: object) -> np.ndarray[Any, Any]:
-    """Return the values of an axis in ascending order, each once.
-
-    Raises
-    ------
-    ParameterError
-        If the name is not that of an axis, or a value is outside the range of the parameter.
-    """
+    """Return the values of an axis in ascending order, each once."""
     if not is_one_of(name, AXES):
         raise ParameterError(f"no axis is named {name!r}; there are: {', '.join(AXES)}")
     items = list(values) if hasattr(values, "__iter__") else [values]
@@ -167,7 +161,6 @@ def risk_data(
         Where on that axis.
     ridge : float or PaperRidge, optional
         Needed unless the axis is the penalty.
-    simulated : FiniteSizes, optional
 
     Returns
     -------
@@ -223,15 +216,10 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None, **style: Any) -> Any:
 
     Parameters
     ----------
-    data : xarray.Dataset
     ax : matplotlib.axes.Axes, optional
         Where to draw; default: a new figure, found as ``axes.figure``.
     style : optional
         Keywords of matplotlib's lines, such as `color` and `label`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Raises
     ------
@@ -474,7 +462,6 @@ def phase_data(
         Has the other parameters. Where it has no `alpha0`, the samples of the step follow alpha.
     x, y : str
         Two different of "alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge".
-    x_values, y_values : sequence of float
     ridge : float or PaperRidge, optional
         Needed unless an axis is the penalty.
 
@@ -519,14 +506,9 @@ def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = Non
 
     Parameters
     ----------
-    data : xarray.Dataset
     quantity : {"improvement", "relative_improvement", "risk_initial", "risk_trained"}
     ax : matplotlib.axes.Axes, optional
         Where to draw; default: a new figure, found as ``axes.figure``.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Raises
     ------
@@ -615,10 +597,6 @@ def plot_optimal(data: xr.Dataset, *, ax: Any = None) -> Any:
     ----------
     data : xarray.Dataset
         As :func:`optimal_data` returns it. Penalties that are 0 or inf are not drawn.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
 
     Raises
     ------
@@ -710,10 +688,6 @@ def plot_spectra(
     ----------
     found, simulation
         As for :func:`spectra_data`.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
 
     Raises
     ------

@@ -132,7 +132,6 @@ def moments(name: str, *, argument: str, cache: FileCache) -> Moments:
         Catalogue name or expression in z.
     argument : str
         How the user knows it; error messages begin with it.
-    cache : FileCache
 
     Raises
     ------
@@ -173,11 +172,7 @@ def _derivation(name: str, *, argument: str) -> dict[str, Any]:
         odd, jumps = parity_and_jumps(function)
     else:
         odd, jumps = function.parity is Parity.ODD, bool(function.jumps)
-    return {
-        "odd": odd,
-        "jumps": jumps,
-        "digits": list(texts.items()),
-    }
+    return {"odd": odd, "jumps": jumps, "digits": list(texts.items())}
 
 
 def exact_moments(name: str) -> dict[str, sp.Expr]:

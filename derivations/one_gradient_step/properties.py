@@ -51,11 +51,6 @@ def in_s(expr: sp.Expr) -> sp.Expr:
     """Write an expression of :data:`COVARIANCE` as a rational function of s, κ, b, β and others.
 
     G = 1/(b(s − β)), v = κb and ν = b(ω − κ).
-
-    Raises
-    ------
-    ValueError
-        If there are several resolvents: one s belongs to one of them.
     """
     resolvent = 1 / (slope * (s - beta))
     expr = _with_resolvent(expr, resolvent)
@@ -179,7 +174,6 @@ class Property(Page):
 
     Attributes
     ----------
-    name : str
     statement : str
         In LaTeX: text with mathematics between dollar signs.
     steps : tuple of Step

@@ -80,7 +80,6 @@ class SeveralSteps(Page, Typeset, WritesJson, HasSensitivities):
     ----------
     first : OneGradientStep
         The model whose step is repeated.
-    steps : int
     fresh : bool
         Every step has its own samples.
     """
@@ -279,8 +278,6 @@ def spike_sizes(
 
     Parameters
     ----------
-    steps : int
-    fresh : bool
     c, ratio : Expr
         Values of c and 1/α0 to be put in; default: the symbols.
     """

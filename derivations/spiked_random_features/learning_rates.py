@@ -23,7 +23,6 @@ class LearningRateConvention:
 
     Attributes
     ----------
-    name : str
     update : str
         The update, in words of a formula; G is the gradient of the loss with its sign turned.
     scaling : str

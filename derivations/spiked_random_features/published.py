@@ -198,7 +198,6 @@ class ReferenceCase:
 
     Attributes
     ----------
-    name : str
     model : mapping
         Student, teacher, beta and noise variance; step size and alpha0 unless the spike is given.
     alpha, ridge : str

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 ORDER_PARAMETERS = ("V1", "V2", "m", "theta", "psi", "q1", "q2")
 CONJUGATES = ("V1_hat", "V2_hat", "theta_hat", "psi_hat", "q1_hat", "q2_hat")
 
+_ERRORS = ("training_error", "training_loss", "test_loss", "objective")
 _ACROSS = tuple(str(k) for k in range(2, MOST_DIRECTIONS + 2))
 _OVERLAPS = tuple(f"psi{k}" for k in _ACROSS)
 _THEIR_CONJUGATES = tuple(f"psi{k}_hat" for k in _ACROSS)
 
-_GROUPS = ("order_parameters", "conjugates")
+_GROUPS = ("order_parameters", "conjugates", "metrics")
 SYMBOLS = {
     "V1": "V_1", "V2": "V_2", "m": "m", "theta": r"\vartheta", "psi": r"\psi", "q1": "q_1",
     "q2": "q_2", "V1_hat": r"\hat{V}_1", "V2_hat": r"\hat{V}_2",
@@ -51,9 +52,17 @@ class Solution(Result):
     Attributes
     ----------
     test_error : float or mpmath number
-        Mean squared error on fresh inputs against the noise-free target.
-    training_error : float or mpmath number
-        Mean squared error on the training set against the noisy labels.
+        Mean squared error on fresh inputs against the noise-free target. Of readouts of labels ±1:
+        probability that the sign of the prediction is not a fresh label.
+    training_error : float, mpmath number or None
+        Of the square loss: mean squared error on the training set against the noisy labels.
+    training_loss, test_loss : float, mpmath number or None
+        Of readouts with a loss: its mean on the training set and on a fresh sample.
+    objective : float, mpmath number or None
+        Of readouts with a loss:
+        :math:`\frac1n\min_w[\sum_\mu\ell + \frac\lambda2|w|^2]`.
+    metrics : mapping
+        ``test_NAME`` and ``training_NAME`` of the metrics of a readout.
     regularised_training_error : float, mpmath number or None
         Of letters: the minimum of the training objective for each sample,
         (1/n)(sum of squares + λ\|w\|²).
@@ -62,7 +71,8 @@ class Solution(Result):
         (m of an odd student without a spike) are zero. Of a teacher of several directions also
         psi2, … along its directions across the spike, if labels have linear parts in them. Of K
         letters arrays, without conjugates: V1 and q1 of shape (K, K), V2, q2 and m (K,), theta
-        (k, K) and psi (r, K), for bulk rows of unit length: c_a is part of what multiplies them.
+        (k, K) and psi (r, K), for bulk rows of unit length: c_a is part of what multiplies them;
+        of letters with another loss numbers with indices, ``V1_12``.
         psi is along the orthonormalised parts of the r directions of the teacher outside the
         spikes, in their order (zero where nothing is left), as in simulations.
     alpha, ridge : float
@@ -79,7 +89,8 @@ class Solution(Result):
     digits : int or None
         Digits asked for; None for a float solution.
     errors : mapping
-        With digits: estimated absolute error of every value, the sum of its `budget`.
+        With digits or another loss: estimated absolute error of every value; of the square loss the
+        sum of its `budget`.
     budget : mapping
         With digits: the parts "quadrature" (difference of two rules), "truncation" (ends of the
         line), "root" (last residual of Newton's method) and "rounding" of the error of every value.
@@ -101,13 +112,26 @@ class Solution(Result):
     """
 
     _document = "saddle point of spiked random features"
-    _formerly = "saddle point of letters"
+    _formerly = ("saddle point of letters", "saddle point of a convex readout")
     _column = 15
     _where = ("alpha", "ridge", "width")
 
     test_error: Number = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
-    training_error: Number = field(
-        metadata=quantity("training error", r"\varepsilon_\mathrm{train}")
+    training_error: Number | None = field(
+        default=None, kw_only=True,
+        metadata=quantity("training error", r"\varepsilon_\mathrm{train}"),
+    )  # fmt: skip
+    training_loss: Number | None = field(
+        default=None, kw_only=True, metadata=quantity("training loss", r"\ell_\mathrm{train}")
+    )
+    test_loss: Number | None = field(
+        default=None, kw_only=True, metadata=quantity("test loss", r"\ell_\mathrm{test}")
+    )
+    objective: Number | None = field(
+        default=None, kw_only=True, metadata=quantity("objective", r"\mathcal{L}")
+    )
+    metrics: Mapping[str, Number] = field(
+        default_factory=dict, kw_only=True, metadata=quantity("metrics")
     )
     regularised_training_error: Number | None = field(
         default=None, kw_only=True,
@@ -222,21 +246,25 @@ def solution_from(
     quadrature_error: float, nodes: int, digits: int | None = None,
     errors: Mapping[str, Any] | None = None,
     budget: Mapping[str, Mapping[str, Any]] | None = None,
-    certificate: Certificate | None = None,
+    certificate: Certificate | None = None, width: int | None = None,
+    order_parameters: Iterable[str] = ORDER_PARAMETERS, conjugates: Iterable[str] = CONJUGATES,
+    metrics: Iterable[str] = (),
 ) -> Solution:  # fmt: skip
-    """Sort the outputs of a kernel into a :class:`Solution`."""
+    """Sort the outputs of a kernel into a :class:`Solution`; unknowns it has not are zero."""
     zero = 0.0 if digits is None else 0 * outputs["test_error"]
     return Solution(
         test_error=outputs["test_error"],
-        training_error=outputs["training_error"],
+        **{name: outputs.get(name) for name in _ERRORS},
+        metrics={name: outputs[name] for name in metrics},
         order_parameters={
             name: outputs.get(name, zero)
-            for name in (*ORDER_PARAMETERS, *across_names(outputs, _OVERLAPS))
+            for name in (*order_parameters, *across_names(outputs, _OVERLAPS))
         },
         conjugates={
             name: outputs.get(name, zero)
-            for name in (*CONJUGATES, *across_names(outputs, _THEIR_CONJUGATES))
+            for name in (*conjugates, *across_names(outputs, _THEIR_CONJUGATES))
         },
+        width=width,
         alpha=alpha,
         ridge=ridge,
         residual=residual,

@@ -231,7 +231,6 @@ def spikes_of_letters(
         Fraction of the neurons with each letter; they sum to one.
     alpha0, noise_variance : float
         As for the model.
-    cache : FileCache, optional
     stretched : bool
         With the stretch of the rows of students that are not odd.
 
@@ -249,9 +248,7 @@ def spikes_of_letters(
     chosen, shares = checked_letters(letters, fractions)
     mean = math.fsum(a * f for a, f in zip(chosen, shares, strict=True))
     cache = FileCache(None) if cache is None else cache
-    found = derivation(
-        student, teacher, unspiked=False, aligned=False, correlated_norms=False, cache=cache
-    )
+    found = derivation(student, teacher, cache=cache)
     if found.mapping_error:
         raise AssumptionError(found.mapping_error)
     function = defined(found.mapping_source).letter_mapping

@@ -129,10 +129,10 @@ if typing.TYPE_CHECKING:
     from .symbolic.hermite.equivalence import conditional_equivalence as conditional_equivalence
     from .symbolic.hermite.expansion import HermiteExpansion as HermiteExpansion
     from .symbolic.leaps.generative_leap import generative_leap as generative_leap
-    from .symbolic.leaps.isotropic_leap import isotropic_leap as isotropic_leap
     from .symbolic.leaps.leap_index import (
         coordinate_leap as coordinate_leap,
         information_exponent as information_exponent,
+        isotropic_leap as isotropic_leap,
         leap_index as leap_index,
     )
     from .symbolic.leaps.leap_report import (

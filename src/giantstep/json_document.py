@@ -61,8 +61,8 @@ class JsonDocument(ABC):
 
     _document: ClassVar[str]
     """What the document says it is, as "certificate"."""
-    _formerly: ClassVar[str] = ""
-    """What documents of the last release said; empty if that has not changed."""
+    _formerly: ClassVar[tuple[str, ...]] = ()
+    """What documents of the last release said, where that has changed."""
     _entry: ClassVar[str] = "kind"
     """The entry that says so; another one where a field has this name."""
 
@@ -105,7 +105,7 @@ class JsonDocument(ABC):
         except (TypeError, ValueError) as error:
             raise ParameterError(f"{wrong}: {error}") from None
         kind = f"giantstep {cls._document}"
-        known = (kind, f"giantstep {cls._formerly or cls._document}")
+        known = (kind, *(f"giantstep {name}" for name in cls._formerly))
         if not isinstance(values, dict) or values.pop(cls._entry, "") not in known:
             raise ParameterError(f"{wrong}: it has no entry {cls._entry!r}: {kind!r}")
         return cls.from_dict(values)

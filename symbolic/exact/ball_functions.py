@@ -459,10 +459,7 @@ def _smallest(*values: Ball) -> Ball:
 class BallEvaluator:
     """Evaluates expressions on balls at the precision that is set while it is in use.
 
-    Parameters
-    ----------
-    values : mapping of Symbol to ball
-        Constants that are known under a symbol, such as inner expectations.
+    `values`: constants that are known under a symbol, such as inner expectations.
     """
 
     def __init__(self, values: Mapping[sp.Symbol, Ball] | None = None) -> None:
@@ -474,10 +471,8 @@ class BallEvaluator:
     def constant(self, expr: sp.Expr) -> Ball:
         """Return a ball that contains a constant.
 
-        Raises
-        ------
-        UnsupportedExpressionError
-            If it holds a symbol, a floating-point number or a function that is not known.
+        Raises UnsupportedExpressionError if it holds a symbol, a floating-point number or a
+        function that is not known.
         """
         if expr not in self._known:
             self._known[expr] = self._constant(expr)
@@ -490,10 +485,8 @@ class BallEvaluator:
     def function(self, expr: sp.Expr, variable: sp.Symbol) -> BallFunction:
         """Return an expression without kinks as a function of a ball and the flag `analytic`.
 
-        Raises
-        ------
-        UnsupportedExpressionError
-            If it holds something that is not known; the message names it.
+        Raises UnsupportedExpressionError if it holds something that is not known; the message names
+        it.
         """
         together = self.functions((expr,), (variable,))
         return lambda x, analytic: together((x,), analytic)[0]
@@ -501,17 +494,8 @@ class BallEvaluator:
     def functions(self, exprs: Sequence[sp.Expr], variables: Sequence[sp.Symbol]) -> BallFunctions:
         """Return several expressions as one function of balls of several variables and the flag.
 
-        Parameters
-        ----------
-        exprs : sequence of Expr
-            Without kinks in the variables.
-        variables : sequence of Symbol
-            In the order of the balls.
-
-        Raises
-        ------
-        UnsupportedExpressionError
-            If one holds something that is not known; the message names it.
+        `exprs`: without kinks in the variables. `variables`: in the order of the balls. Raises
+        UnsupportedExpressionError if one holds something that is not known; the message names it.
         """
         results = [sp.Dummy(real=True) for _ in exprs]
         pairs = zip(results, exprs, strict=True)

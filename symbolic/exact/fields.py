@@ -382,13 +382,8 @@ def formal_field(
 ) -> tuple[Any, list[Any]]:
     """Return a domain that holds all the numbers, and its elements.
 
-    Parameters
-    ----------
-    numbers : iterable of Expr
-        Exact finite real numbers; what :func:`.exact.fields.exact_field` does not know becomes a
-        generator.
-    names : iterable of Expr
-        Those of the numbers that become generators as they are.
+    `numbers`: exact finite real numbers; what :func:`.exact.fields.exact_field` does not know
+    becomes a generator. `names`: those of the numbers that become generators as they are.
 
     Examples
     --------
@@ -441,10 +436,7 @@ def independence_is_proved(domain: Any) -> bool:
 def common_field(first: Any, second: Any) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
     """Return a domain that holds two given ones, and the embeddings of the two into it.
 
-    Parameters
-    ----------
-    first, second : Domain
-        Domains as `exact_field` returns them.
+    `first`, `second`: domains as `exact_field` returns them.
 
     Examples
     --------
@@ -609,7 +601,7 @@ class _Field:
 
     def adjoin_transcendental(self, nodes: list[sp.Expr]) -> None:
         field = self.domain
-        powers = {node: _power_of_pi(node) for node in nodes if _is_power_of_pi(node)}
+        powers = {node: node.as_base_exp()[1] for node in nodes if _is_power_of_pi(node)}
         exponents = {
             node: self.exponent(node) for node in nodes if node == sp.E or isinstance(node, sp.exp)
         }
@@ -732,10 +724,6 @@ def _is_transcendental(number: sp.Expr) -> bool:
 def _is_power_of_pi(node: sp.Expr) -> bool:
     base, exponent = node.as_base_exp()
     return bool(base == sp.pi and exponent.is_Rational)
-
-
-def _power_of_pi(node: sp.Expr) -> sp.Rational:
-    return node.as_base_exp()[1]
 
 
 def _is_root(node: sp.Expr) -> bool:

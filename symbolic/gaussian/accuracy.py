@@ -400,10 +400,7 @@ def is_tail(expr: sp.Expr) -> bool:
 def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
     """Return an equal expression that loses fewer digits in floating point.
 
-    Parameters
-    ----------
-    expr : Expr
-        In real symbols; averages, undefined functions and cases are entered.
+    `expr`: in real symbols; averages, undefined functions and cases are entered.
 
     Notes
     -----
@@ -482,7 +479,13 @@ class _Rewriter:
 
     def _with_better_arguments(self, expr: sp.Expr) -> sp.Expr:
         if isinstance(expr, sp.Piecewise):
-            self._recognise(expr)
+            # Keep the form of the last case if the cases are those that a rule makes of it.
+            otherwise = expr.args[-1][0]
+            # SymPy takes powers of a case distinction case by case.
+            base = otherwise.base if otherwise.is_Pow else otherwise
+            again = self._rewritten(base) if self._free_symbols(base) else None
+            if isinstance(again, sp.Piecewise) and again.args[0][1] == expr.args[0][1]:
+                self._done[otherwise] = otherwise
             cases = [(self.visit(value), test) for value, test in expr.args]
             unchanged = all(a is b for (a, _), (b, _) in zip(cases, expr.args, strict=True))
             return expr if unchanged else sp.Piecewise(*cases)
@@ -517,22 +520,27 @@ class _Rewriter:
                         return named / factor * taken**times * inner**times
         return None
 
-    def _recognise(self, expr: sp.Piecewise) -> None:
-        """Keep the form of the last case if the cases are those that a rule makes of it."""
-        otherwise = expr.args[-1][0]
-        # SymPy takes powers of a case distinction case by case.
-        base = otherwise.base if otherwise.is_Pow else otherwise
-        again = self._rewritten(base) if self._free_symbols(base) else None
-        if isinstance(again, sp.Piecewise) and again.args[0][1] == expr.args[0][1]:
-            self._done[otherwise] = otherwise
-
     def _rewritten(self, expr: sp.Expr) -> sp.Expr | None:
         if expr.is_Add:
             return rewrite_sum(expr, self._cases)
         if expr.is_Mul:
             return _product(expr, self._cases)
         if expr.is_Pow:
-            return _power(expr)
+            base, exponent = expr.args
+            if isinstance(base, sp.exp) and exponent.is_number:
+                return sp.exp(exponent * base.args[0])
+            if not (exponent.is_Integer and exponent < 0):
+                return None
+            if isinstance(base, sp.cosh):
+                return sp.sech(base.args[0]) ** -exponent
+            if base.is_Add and len(base.args) == 2:
+                # (c + d exp(u))^-n with positive c, d
+                constant, u = sorted(
+                    _exponents(base) or [base, base], key=lambda e: bool(e.free_symbols)
+                )
+                if not constant.free_symbols and u.free_symbols:
+                    return sp.exp(exponent * constant) * sigmoid(constant - u) ** -exponent
+            return None
         if isinstance(expr, sp.log):
             return _logarithm(expr.args[0])
         return accurate_moment(expr) if isinstance(expr, RampAverage) else None
@@ -550,22 +558,6 @@ class _Rewriter:
 
 
 # -- powers and products
-
-
-def _power(expr: sp.Pow) -> sp.Expr | None:
-    base, exponent = expr.args
-    if isinstance(base, sp.exp) and exponent.is_number:
-        return sp.exp(exponent * base.args[0])
-    if not (exponent.is_Integer and exponent < 0):
-        return None
-    if isinstance(base, sp.cosh):
-        return sp.sech(base.args[0]) ** -exponent
-    if base.is_Add and len(base.args) == 2:
-        # (c + d exp(u))^-n with positive c, d
-        constant, u = sorted(_exponents(base) or [base, base], key=lambda e: bool(e.free_symbols))
-        if not constant.free_symbols and u.free_symbols:
-            return sp.exp(exponent * constant) * sigmoid(constant - u) ** -exponent
-    return None
 
 
 def _product(expr: sp.Mul, cases: Cases) -> sp.Expr | None:
@@ -809,7 +801,16 @@ def _logarithm(argument: sp.Expr) -> sp.Expr | None:
         return None
     exponents = _exponents(argument)
     if exponents is not None:
-        return _log_sum_exp(exponents)
+        constants_first = sorted(
+            exponents, key=lambda e: (bool(e.free_symbols), sp.default_sort_key(e))
+        )
+        total = constants_first[0]
+        for e in constants_first[1:]:
+            if total == 0:
+                total = softplus(e)
+            else:
+                total = sp.Max(total, e) + softplus(-sp.Abs(total - e))
+        return total
     one, others = argument.as_coeff_Add()
     return log1p(others) if one == 1 else None
 
@@ -823,16 +824,3 @@ def _exponents(sum_: sp.Expr) -> list[sp.Expr] | None:
             return None
         found.append(sp.log(coefficient) + (rest.args[0] if rest != 1 else sp.S.Zero))
     return found
-
-
-def _log_sum_exp(exponents: list[sp.Expr]) -> sp.Expr:
-    constants_first = sorted(
-        exponents, key=lambda e: (bool(e.free_symbols), sp.default_sort_key(e))
-    )
-    total = constants_first[0]
-    for e in constants_first[1:]:
-        if total == 0:
-            total = softplus(e)
-        else:
-            total = sp.Max(total, e) + softplus(-sp.Abs(total - e))
-    return total

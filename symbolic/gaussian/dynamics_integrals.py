@@ -30,23 +30,9 @@ from .expectation import GaussianExpectation, GaussianVector, JointExpectation, 
 def two_point_integral(g: str | sp.Expr | Activation, covariance: Any) -> sp.Expr:
     r"""Return :math:`I_2 = \mathbb{E}[g(x_1) g(x_2)]`.
 
-    Parameters
-    ----------
-    g : str, Expr or Activation
-        The activation, as :func:`.activations.activation` takes it.
-    covariance : Matrix
-        Of (x_1, x_2), shape (2, 2), entries symbolic; the mean is 0. Variances that are symbols
-        have to be declared positive.
-
-    Returns
-    -------
-    Expr
-        Closed form.
-
-    Raises
-    ------
-    ClosedFormNotFoundError
-        If no rule applies.
+    `g`: the activation, as :func:`.activations.activation` takes it. `covariance`: of (x_1, x_2),
+    shape (2, 2), entries symbolic; the mean is 0. Variances that are symbols have to be declared
+    positive. The result: closed form. Raises ClosedFormNotFoundError if no rule applies.
 
     Examples
     --------

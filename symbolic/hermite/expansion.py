@@ -74,10 +74,8 @@ def expansion_latex(symbol: PolyElement, *, full: bool = False) -> str:
 def expansion_to_dict(symbol: PolyElement) -> dict[str, Any]:
     """Return names and kinds of the variables, and He-coefficients as exact texts.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If a coefficient is a ``CRootOf``, which the parser of expressions does not read.
+    Raises UnsupportedExpressionError if a coefficient is a ``CRootOf``, which the parser of
+    expressions does not read.
 
     Examples
     --------
@@ -103,12 +101,8 @@ def expansion_from_dict(
 ) -> tuple[dict[tuple[int, ...], sp.Expr], list[sp.Symbol]]:
     """Return the He-coefficients by multi-index, and the variables.
 
-    Raises
-    ------
-    ParameterError
-        If the content is not as `expansion_to_dict` makes it.
-    ExpressionError
-        If a coefficient is not an exact number.
+    Raises ParameterError if the content is not as `expansion_to_dict` makes it. Raises
+    ExpressionError if a coefficient is not an exact number.
 
     Examples
     --------

@@ -45,10 +45,7 @@ def homogeneous_part(element: PolyElement, k: int) -> PolyElement:
 def hermite_tensor(symbol: PolyElement, k: int) -> sp.ImmutableDenseNDimArray:
     r"""Return :math:`C_k = \mathbb{E}[\nabla^k f]`, shape (r, …, r), of the symbol of f.
 
-    Raises
-    ------
-    ParameterError
-        If `k` is no order or the array would have more than 100 000 entries.
+    Raises ParameterError if `k` is no order or the array would have more than 100 000 entries.
 
     Examples
     --------
@@ -91,26 +88,10 @@ def contract(
 ) -> sp.Expr | sp.ImmutableDenseMatrix:
     """Return C_k[w, …, w], or with one argument left open the vector C_k[w, …, w, ·].
 
-    Parameters
-    ----------
-    symbol : PolyElement
-        F, in r variables.
-    k : int
-        Order of the tensor; at least `leave`.
-    w : sequence of Expr, length r
-        Exact numbers, of any norm, or expressions; with numbers only the result is in the normal
-        form of their field.
-    leave : 0 or 1
-        How many arguments are left open.
-
-    Returns
-    -------
-    Expr, or ImmutableDenseMatrix of shape (r, 1)
-
-    Raises
-    ------
-    ParameterError
-        If `k`, the length of `w` or `leave` is wrong, or `w` not exact.
+    `symbol`: F, in r variables. `k`: order of the tensor; at least `leave`. `w`: exact numbers, of
+    any norm, or expressions; with numbers only the result is in the normal form of their field.
+    `leave`: how many arguments are left open. The result: Expr, or ImmutableDenseMatrix of shape
+    (r, 1). Raises ParameterError if `k`, the length of `w` or `leave` is wrong, or `w` not exact.
 
     Examples
     --------
@@ -169,24 +150,10 @@ def _evaluated(pieces: list[PolyElement], vector: list[sp.Expr], factor: int) ->
 def rotated(symbol: PolyElement, rotation: sp.MatrixBase) -> PolyElement:
     """Return F(Rξ), the symbol of x ↦ f(Rx), for an orthogonal R.
 
-    Parameters
-    ----------
-    symbol : PolyElement
-        F, in r variables.
-    rotation : Matrix of shape (r, r)
-        R with exact numbers; reflections are allowed.
-
-    Returns
-    -------
-    PolyElement
-        In a ring over the field that holds the coefficients and the entries of R.
-
-    Raises
-    ------
-    ParameterError
-        If R is not a matrix of that shape.
-    AssumptionError
-        If R is not orthogonal, which is decided exactly.
+    `symbol`: F, in r variables. `rotation`: R with exact numbers; reflections are allowed, Matrix
+    of shape (r, r). The result: in a ring over the field that holds the coefficients and the
+    entries of R. Raises ParameterError if R is not a matrix of that shape. Raises AssumptionError
+    if R is not orthogonal, which is decided exactly.
 
     Examples
     --------
@@ -210,18 +177,9 @@ def orthogonal_matrix(
 ) -> sp.ImmutableMatrix:
     """Return an orthogonal matrix of exact numbers, given as a matrix or by its rows.
 
-    Parameters
-    ----------
-    rotation : Matrix, or sequence of sequences
-    size : int
-        Number of rows and of columns.
-
-    Raises
-    ------
-    ParameterError
-        If it is not of that shape, or holds a floating-point number.
-    AssumptionError
-        If it is not orthogonal, which is decided exactly.
+    `size`: number of rows and of columns. Raises ParameterError if it is not of that shape, or
+    holds a floating-point number. Raises AssumptionError if it is not orthogonal, which is decided
+    exactly.
 
     Examples
     --------

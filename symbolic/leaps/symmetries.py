@@ -48,16 +48,9 @@ Terms = dict[MultiIndex, Element]
 class Symmetry:
     """A non-trivial orthogonal map g of the relevant space with f∘g = f.
 
-    Attributes
-    ----------
-    kind : str
-        "sign change", "signed permutation", "reflection" or "rotations".
-    description : str
-        What the map does, as a text.
-    matrix : Matrix of shape (r, r)
-        g; of a group of rotations exp(tA) the antisymmetric generator A.
-    fixed : Subspace
-        The vectors that g leaves where they are.
+    `kind`: "sign change", "signed permutation", "reflection" or "rotations". `description`: what
+    the map does, as a text. `matrix`: g; of a group of rotations exp(tA) the antisymmetric
+    generator A, Matrix of shape (r, r). `fixed`: the vectors that g leaves where they are.
     """
 
     kind: str
@@ -72,16 +65,8 @@ class Symmetry:
 def find_symmetry(target: Target, relevant: Subspace) -> Symmetry | None:
     """Return an orthogonal map that leaves a target invariant and moves its relevant space.
 
-    Parameters
-    ----------
-    target : Target
-    relevant : Subspace
-        V*, or a subspace of it that is certain.
-
-    Returns
-    -------
-    Symmetry or None
-        None if none of the kinds that are looked for exists.
+    `relevant`: V*, or a subspace of it that is certain. Returns None if none of the kinds that are
+    looked for exists.
 
     Examples
     --------
@@ -101,11 +86,7 @@ def find_symmetry(target: Target, relevant: Subspace) -> Symmetry | None:
 def reflection_in(target: Target, moved: Subspace) -> Symmetry | None:
     """Return the map that is -1 on a subspace and 1 on its complement, if f is invariant under it.
 
-    Parameters
-    ----------
-    target : Target
-    moved : Subspace
-        Part of the relevant space.
+    `moved`: part of the relevant space.
 
     Examples
     --------

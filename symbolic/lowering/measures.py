@@ -189,13 +189,7 @@ def _flat(node: GaussianExpectation) -> sp.Expr:
 
 
 class _Slopes:
-    """Slopes of the arguments of integrands, each worked out once: integrands share most of them.
-
-    Parameters
-    ----------
-    known : set of Symbol
-        What a scale may depend on. Most slopes have tables in them as well.
-    """
+    """Slopes of the arguments of integrands, each worked out once: integrands share most."""
 
     def __init__(self, known: Set[sp.Basic]) -> None:
         self._known = known

@@ -917,10 +917,7 @@ class CaseEchelon:
     def insert(self, vector: Sequence[Element]) -> bool:
         """Add a vector; tell whether it raised the rank.
 
-        Raises
-        ------
-        Split
-            If that depends on the parameters.
+        Raises Split if that depends on the parameters.
         """
         answer, questions = self._tried(vector)
         if answer is not None:
@@ -931,10 +928,7 @@ class CaseEchelon:
     def insert_all(self, vectors: Sequence[Sequence[Element]]) -> list[int]:
         """Add vectors, first those of which the case says whether they raise the rank.
 
-        Returns
-        -------
-        list of int
-            Positions of those that did.
+        The result: positions of those that did.
         """
         # With a pivot first, minors of the others are short.
         waiting = sorted(range(len(vectors)), key=lambda i: not self._has_pivot(vectors[i]))
@@ -1429,21 +1423,10 @@ def with_values(value: Any, values: Values) -> Any:
 def by_cases(start: Case, compute: Callable[[Case], T], subject: str) -> CaseTree[T]:
     """Run a computation, and run it again in both cases wherever a case leaves a question open.
 
-    Parameters
-    ----------
-    start : Case
-        All values that are looked at.
-    compute : callable
-        The answer in a case; it asks the case by :meth:`Case.decide`.
-    subject : str
-        What is computed.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If there are more cases than a reader would read.
-    GiantstepError
-        What the computation raises in all cases.
+    `start`: all values that are looked at. `compute`: the answer in a case; it asks the case by
+    :meth:`Case.decide`. `subject`: what is computed. Raises UnsupportedExpressionError if there are
+    more cases than a reader would read. Raises GiantstepError what the computation raises in all
+    cases.
     """
     leaves: list[Leaf[T]] = []
     errors: list[GiantstepError] = []

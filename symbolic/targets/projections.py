@@ -30,7 +30,6 @@ from fractions import Fraction
 from typing import Any
 
 import sympy as sp
-from sympy.polys.rings import PolyElement
 
 from ... import pages
 from ...errors import GiantstepError, ParameterError, UndecidedError, UnsupportedExpressionError
@@ -63,14 +62,8 @@ _ROUNDING = 1e-12
 class BoundedNorms:
     """Norms n_j from the middle of their intervals.
 
-    Attributes
-    ----------
-    parts : tuple of Float
-        :math:`\\|P_{U,=j} f_K\\|^2` from j = 0 on.
-    missing : Float
-        The bound of :math:`\\|f - f_K\\|^2`.
-    hermite_degree : int
-        K.
+    `parts`: :math:`\\|P_{U,=j} f_K\\|^2` from j = 0 on. `missing`: the bound of :math:`\\|f -
+    f_K\\|^2`. `hermite_degree`: K.
     """
 
     parts: tuple[sp.Float, ...]
@@ -115,20 +108,15 @@ def bounded_norms(f: Target, subspace: Subspace) -> BoundedNorms:
     symbols, missing = [], sp.Float(0)
     for term in ridge_terms(f.expr, f.variables):
         symbol = rounded_symbol(term, f.variables, highest, _BITS)
-        beyond = mean_square([term]).evalf(_DIGITS) - _size(symbol)
+        beyond = mean_square([term]).evalf(_DIGITS) - sum(
+            (math.prod(map(math.factorial, alpha)) * c**2 for alpha, c in symbol.items()), sp.QQ(0)
+        )
         symbols.append(symbol)
         if beyond > _ROUNDING:
             missing += sp.sqrt(beyond)
     norms = degree_norms(functools.reduce(operator.add, symbols), _rounded(subspace))
     parts = tuple(sp.Float(value, _DIGITS) for value in norms)
     return BoundedNorms(parts, missing**2, highest)
-
-
-def _size(symbol: PolyElement) -> sp.Rational:
-    """Return Σ α! c_α²."""
-    return sum(
-        (math.prod(map(math.factorial, alpha)) * c**2 for alpha, c in symbol.items()), sp.QQ(0)
-    )
 
 
 def _rounded(subspace: Subspace) -> Subspace:

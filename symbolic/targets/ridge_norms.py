@@ -64,22 +64,9 @@ _MOST_MONOMIALS = 50_000
 def degree_norms(symbol: PolyElement, subspace: Subspace) -> tuple[sp.Expr, ...]:
     r"""Return the norms :math:`n_j = \|P_{U,=j} f\|^2` by degree j outside a subspace.
 
-    Parameters
-    ----------
-    symbol : PolyElement
-        F, in r variables over an exact field.
-    subspace : Subspace
-        U, of R^r.
-
-    Returns
-    -------
-    tuple of Expr
-        n_0, n_1, …, up to the last that is not zero, but at least n_0; their sum is E f².
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If more than 50 000 terms come up.
+    `symbol`: F, in r variables over an exact field. `subspace`: U, of R^r. The result: n_0, n_1, …,
+    up to the last that is not zero, but at least n_0; their sum is E f². Raises
+    UnsupportedExpressionError if more than 50 000 terms come up.
 
     Examples
     --------
@@ -111,19 +98,8 @@ def degree_norms(symbol: PolyElement, subspace: Subspace) -> tuple[sp.Expr, ...]
 def part_up_to(symbol: PolyElement, subspace: Subspace, degree: int) -> PolyElement:
     r"""Return the symbol of :math:`P_{U,\le l} f`, of degree at most l outside a subspace.
 
-    Parameters
-    ----------
-    symbol : PolyElement
-        F, in r variables over an exact field.
-    subspace : Subspace
-        U, of R^r.
-    degree : int
-        l, at least 0.
-
-    Returns
-    -------
-    PolyElement
-        Over the field that holds the coefficients of F and the basis of U.
+    `symbol`: F, in r variables over an exact field. `subspace`: U, of R^r. `degree`: l, at least 0.
+    The result: over the field that holds the coefficients of F and the basis of U.
 
     Examples
     --------
@@ -391,19 +367,9 @@ class TaylorSeries(Series):
 def taylor_coefficients(expr: sp.Expr, variable: sp.Symbol, order: int) -> list[sp.Expr] | None:
     """Return the coefficients of 1, x, …, x^order at x = 0.
 
-    Parameters
-    ----------
-    expr : Expr
-        Sums, products, powers with exponents that are numbers, and functions of one argument, all
-        analytic at 0; everything else has to be free of the variable.
-    variable : Symbol
-        x.
-    order : int
-
-    Returns
-    -------
-    list of Expr, or None
-        None if a part is of another kind, or not analytic at 0.
+    `expr`: sums, products, powers with exponents that are numbers, and functions of one argument,
+    all analytic at 0; everything else has to be free of the variable. `variable`: x. Returns None
+    if a part is of another kind, or not analytic at 0.
 
     Examples
     --------
@@ -447,26 +413,11 @@ def ridge_degree_norms(
 ) -> tuple[sp.Expr, ...]:
     r"""Return the norms :math:`n_j = \|P_{U,=j} f\|^2` by degree j outside a subspace.
 
-    Parameters
-    ----------
-    expr : Expr
-        f, a sum of products of functions of one linear form each.
-    variables : tuple of Symbol
-        The coordinates x_1..x_r, real.
-    subspace : Subspace
-        U, of R^r.
-    highest : int
-        The last degree j.
-
-    Returns
-    -------
-    tuple of Expr
-        n_0, …, n_highest; exact, with 𝔼 nodes where no rule gives a closed form.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If digits of it would be out of reach, or the closed form would be very long.
+    `expr`: f, a sum of products of functions of one linear form each. `variables`: the coordinates
+    x_1..x_r, real. `subspace`: U, of R^r. `highest`: the last degree j. The result: n_0, …,
+    n_highest; exact, with 𝔼 nodes where no rule gives a closed form. Raises
+    UnsupportedExpressionError if digits of it would be out of reach, or the closed form would be
+    very long.
 
     Examples
     --------

@@ -66,13 +66,8 @@ _MOST_TERMS, _HIGHEST_DEGREE = 6, 24
 class CertifiedRank:
     """Vectors that are proven to be independent.
 
-    Attributes
-    ----------
-    vectors : list
-        The vectors, in the order in which they were added.
-    is_unclear : bool
-        Whether one was left out that is neither proven to be independent of the others nor the
-        contrary.
+    `vectors`: the vectors, in the order in which they were added. `is_unclear`: whether one was
+    left out that is neither proven to be independent of the others nor the contrary.
     """
 
     def __init__(self, certifier: Certifier, width: int) -> None:
@@ -166,10 +161,8 @@ class CertifiedRank:
     def subspace(self) -> Subspace:
         """Return the span of the vectors, in the smallest field.
 
-        Raises
-        ------
-        UndecidedError
-            If a pivot of the reduced echelon form is neither proven to be zero nor not to be.
+        Raises UndecidedError if a pivot of the reduced echelon form is neither proven to be zero
+        nor not to be.
         """
         if self.rank == self.width:
             return Subspace.whole(self.width)
@@ -284,11 +277,7 @@ Place = tuple[OpenKernel, int] | Element
 def places(forms: Iterable[SymbolForm], degree: int) -> dict[Place, sp.Expr]:
     """Return the constants in Taylor polynomials up to a degree, as exact numbers.
 
-    Parameters
-    ----------
-    forms : iterable of SymbolForm
-    degree : int
-        0 for the values of functions of nothing, which restriction to a subspace leaves.
+    `degree`: 0 for the values of functions of nothing, which restriction to a subspace leaves.
     """
     result: dict[Place, sp.Expr] = {}
     for form in forms:
@@ -313,18 +302,9 @@ def _degree(form: PolyElement) -> int:
 class Expander:
     """Taylor polynomials over a field that holds all constants.
 
-    Parameters
-    ----------
-    setting : Setting
-        That of the forms to be expanded.
-    ring : PolyRing
-        Ring of the results: the same variables over the larger field.
-    embed : callable
-        Takes elements of the smaller field to the larger one.
-    values : dict
-        Elements by place.
-    degree : int
-        Up to which terms are kept.
+    `setting`: that of the forms to be expanded. `ring`: ring of the results: the same variables
+    over the larger field. `embed`: takes elements of the smaller field to the larger one. `values`:
+    elements by place. `degree`: up to which terms are kept.
     """
 
     def __init__(
@@ -452,12 +432,8 @@ _MOST_MONOMIALS = 1500
 class Region:
     """Tensors of F on a subspace U, with ξ = (s at the pivots of U, Bᵀs elsewhere).
 
-    Parameters
-    ----------
-    spans : ClosedSymbolSpans
-        What has F.
-    subspace : Subspace
-        U. Its basis is taken in multiples without denominators: s is then in their units.
+    `spans`: what has F. `subspace`: U. Its basis is taken in multiples without denominators: s is
+    then in their units.
     """
 
     def __init__(self, spans: ClosedSymbolSpans, subspace: Subspace) -> None:
@@ -553,13 +529,7 @@ FLINT_HINT = 'install python-flint for more: pip install "giantstep[flint]"'
 class ClosedSymbolSpans:
     """Spans of a sum of products of ridge functions, decided from both sides or not at all.
 
-    Attributes
-    ----------
-    target : Target
-    mask : DegreeMask or None
-        Hermite degrees that count; all by default.
-    step : int
-        Step of which the mask is taken.
+    `mask`: Hermite degrees that count; all by default. `step`: step of which the mask is taken.
 
     Examples
     --------
@@ -585,10 +555,7 @@ class ClosedSymbolSpans:
     def relevant_subspace(self) -> Subspace:
         """V*, the span of all gradients of F.
 
-        Raises
-        ------
-        UndecidedError
-            If it is not decided.
+        Raises UndecidedError if it is not decided.
         """
         whole, zero = Subspace.whole(self.dimension), Subspace.zero(self.dimension)
         # The lowest orders at the origin take much less than gradients everywhere.
@@ -605,14 +572,8 @@ class ClosedSymbolSpans:
     def grow(self, subspace: Subspace, highest_order: int, *, strict: bool = False) -> Span:
         """Return Γ_κ(U), or with `strict` U and the tensor of order k(U) only.
 
-        Parameters
-        ----------
-        subspace : Subspace
-            U.
-        highest_order : int
-            κ, at least 1.
-        strict : bool
-            Stop after the first order that adds something.
+        `subspace`: U. `highest_order`: κ, at least 1. `strict`: stop after the first order that
+        adds something.
         """
         require_growth(subspace, highest_order, self.dimension, HIGHEST_DEGREE)
         if subspace.is_whole:
@@ -622,10 +583,7 @@ class ClosedSymbolSpans:
     def conditional_order(self, subspace: Subspace) -> int | None:
         """Return k(U), the lowest degree in U^⊥ that F has on it; None if U holds V*.
 
-        Raises
-        ------
-        UndecidedError
-            If an order is neither proven to add nothing nor to add something.
+        Raises UndecidedError if an order is neither proven to add nothing nor to add something.
         """
         if subspace.is_whole:
             return None
@@ -860,19 +818,10 @@ def _same(element: Element) -> Element:
 def spans_of(target: Target, mask: DegreeMask | None = None, *, step: int = 1) -> SpanSource:
     """Return what a target shows at a given subspace.
 
-    Parameters
-    ----------
-    target : Target
-    mask : DegreeMask, optional
-        Hermite degrees of the target that a student can use; all of them by default.
-    step : int
-        Step of which the mask is taken, from 1: at the first one all |w| are 1.
-
-    Returns
-    -------
-    SpanSource
-        Exact for polynomials; for other targets ranks are certified from both sides, or stated to
-        be undetermined. What was worked out for a target is kept for the next call.
+    `mask`: Hermite degrees of the target that a student can use; all of them by default. `step`:
+    step of which the mask is taken, from 1: at the first one all |w| are 1. The result: exact for
+    polynomials; for other targets ranks are certified from both sides, or stated to be
+    undetermined. What was worked out for a target is kept for the next call.
     """
     if target.is_polynomial:
         element = target.expansion.symbol_element

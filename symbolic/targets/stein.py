@@ -344,7 +344,12 @@ class GradientExpansion(Typeset):
         slope = self.student.derivative.xreplace({z: self.norm * z})
         remaining = self.target.norm_squared
         for k in self.removed:
-            remaining -= _part_norm(self.target, k)
+            remaining -= sp.Add(
+                *(
+                    sp.Mul(*map(sp.factorial, alpha)) * c**2
+                    for alpha, c in self.target.he_coefficients(k).items()
+                )
+            )
         return DIMENSION / SAMPLES * sp.expand(remaining) * expect(slope**2, z)
 
     def __str__(self) -> str:
@@ -605,10 +610,3 @@ def _part_vanishes(f: Target, degree: int) -> bool:
     if undecided is not None:
         raise undecided
     return True
-
-
-def _part_norm(f: Target, k: int) -> sp.Expr:
-    """Σ α! c_α² over |α| = k, the squared norm of the part of degree k."""
-    return sp.Add(
-        *(sp.Mul(*map(sp.factorial, alpha)) * c**2 for alpha, c in f.he_coefficients(k).items())
-    )

@@ -22,8 +22,9 @@ from giantstep.derivations.spiked_random_features.convex.losses import (
 from giantstep.derivations.spiked_random_features.convex.solver import (
     NODES,
     Law,
+    bends,
     folds,
-    inner_width,
+    inner_widths,
 )
 from giantstep.numeric.kernel_arrays import converged_tables
 from giantstep.symbolic.expressions.activations import activation
@@ -106,11 +107,26 @@ def test_a_readout_that_sees_no_mean_has_no_folds():
 
 def test_inner_averages_are_as_narrow_as_overlaps_are_large():
     # v = 1.1 at κ = 0, p = 2; q = 5.1.
+    middle = len(NODES) // 2
     found = _law(1.0, q1=1.0, q2=1.0, psi=2.0)
-    assert inner_width(found, smooth=False) == pytest.approx(0.5, rel=0.1)
-    large = _law(1.0, q1=1e3, q2=1e3)
-    assert inner_width(large, smooth=True) == pytest.approx(1.8 / math.sqrt(1.1e3), rel=1e-2)
-    assert inner_width(large, smooth=False) == np.inf
+    assert inner_widths(found, smooth=False)[middle] == pytest.approx(math.sqrt(1.1) / 2)
+    large = inner_widths(_law(1.0, q1=1e3, q2=1e3), smooth=True)
+    assert large[middle] == pytest.approx(1.8 / math.sqrt(1.1e3))
+    # Where the student saturates there is no variance left.
+    assert large[0] > 1e3
+    assert np.all(inner_widths(_law(1.0, q1=1e3, q2=1e3), smooth=False) == np.inf)
+
+
+def test_averages_bend_where_predictions_leave_a_kink():
+    # C = 5 erf(3κ), of variance 0.04: averages of what has a kink at 1 vary where C is near it.
+    law = _law(3.0, m=5.0)._replace(variance=np.full_like(NODES, 0.04))
+    places, width = bends(law, (1.0,))
+    kink = float(erfinv(1 / 5)) / 3
+    assert min(abs(place - kink) for place in places) < width
+    slope = 5 * 6 / math.sqrt(math.pi) * math.exp(-((3 * kink) ** 2)) / 0.2
+    assert width == pytest.approx(2 / slope, rel=0.3)
+    # A prediction that does not move bends nothing.
+    assert bends(law._replace(mean=np.zeros_like(NODES)), (1.0,)) == ([], np.inf)
 
 
 # ------------------------------------------------------------------ solved readouts

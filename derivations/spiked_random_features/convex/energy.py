@@ -34,26 +34,19 @@ from ..bulk_law import IID
 from ..physics import (
     IDENTIFIERS,
     Q1,
-    V2,
     Prediction,
     SpikedFreeEnergy,
-    alpha,
     average,
     beta,
-    c,
-    kappa,
     letters_free_energy,
     m,
-    mu0,
-    mu1,
     psi,
     q1,
     spiked_free_energy,
-    theta,
 )
 from .averages import LabelAverages
 from .labels import Labels
-from .losses import ConvexLoss, largest_curvature
+from .losses import ConvexLoss
 from .smoothing import LabelledEnvelope
 
 SOURCE = "Cui et al., arXiv 2402.04980, Appendix C"
@@ -107,41 +100,19 @@ class ConvexFreeEnergy:
                 value = e.value - parallel**2
                 found.append(Equation(Q1, value, Q1 - value))
             elif e.unknown == m:
-                # Nothing is solved for m by a division. In the form m = … it is one step down the
-                # slope, no longer than that of Newton's method for the convex function of m.
-                slope = self.free_energy.expression.diff(m)
-                value = m - slope / (self._curvature(mu0) + self._cost_of_m())
-                found.append(Equation(m, value, m - value))
-            elif e.unknown == theta:
-                # ϑ = β c V_2 times its conjugate overshoots where V_2 is large: as for m.
-                gain = beta * c * V2 * self._curvature(mu1 * kappa)
-                value = theta + (e.value - theta) / (1 + gain)
-                found.append(Equation(theta, value, theta - value))
+                # Nothing is solved for m by a division; the slope is measured by its terms.
+                found.append(Equation(m, None, self.free_energy.expression.diff(m)))
             else:
                 found.append(e)
         return found
-
-    def _curvature(self, direction: sp.Expr) -> sp.Expr:
-        r"""Return a bound of the second derivative of the loss term by a part of the mean of ω.
-
-        That of the envelope is at most :math:`1/(1/L + V)` with the largest curvature L of the
-        loss; the bound is exact for the square loss. For a loss with kinks 1/V is no use, as it
-        diverges in tails where V vanishes and the kink is never met: L = 1 stands for it there.
-        """
-        largest = largest_curvature(self.loss)
-        bound = 1 / ((1 / largest if largest.is_finite else 1) + self.averages.step)
-        return alpha / beta * average(direction**2 * bound)
-
-    def _cost_of_m(self) -> sp.Expr:
-        """Return the second derivative by m of what is not the loss: zero in the strict limit."""
-        (loss_term,) = (t for t in self.free_energy.expression.args if t.has(LabelledEnvelope))
-        return (self.free_energy.expression - loss_term).diff(m, 2)
 
     def _bulk_trace(self) -> sp.Expr:
         """Return E[D/S], the coefficient of the conjugate in the equation for ψ."""
         return -self.free_energy.expression.diff(physics.psi_hat, 2) / beta
 
     def _written_out(self, e: Equation) -> Equation:
+        if e.value is None:
+            return Equation(e.unknown, None, self.written_out(e.residual))
         value = self.written_out(e.value)
         return Equation(e.unknown, value, e.unknown - value)
 

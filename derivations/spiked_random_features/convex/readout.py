@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import mpmath
 import numpy as np
 import sympy as sp
 
@@ -30,17 +31,17 @@ from ...sensitivities import Directions
 from ...teachers import refuse_directions
 from ..arguments import checked_width
 from ..differentiation import DifferencedOptimum
-from ..kernel import orthogonal
-from ..model import SpikedRandomFeatures
+from ..model import SpikedRandomFeatures, orthogonal
+from ..solution import CONJUGATES, ORDER_PARAMETERS, Solution, solution_from
 from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters
+from ..vocabulary.kernel import letter_places
 from ..vocabulary.model import VocabularyFeatures
 from .derivation import ConvexCase, ConvexDerivation, convex_derivation
 from .features import Rows, features_from_json, rows_of
 from .labels import Labels, label_channel, takes_signs_only
 from .losses import ConvexLoss, convex_loss, read_metrics, simulated_loss, x as prediction
 from .smoothing import is_linear_between_kinks
-from .solution import ConvexSolution, solution_from
 from .solver import ReadoutSolver
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ _SHOWN = ("test_error", "test_loss", "training_loss")
 
 
 @dataclass(frozen=True)
-class ConvexReadout(SavedModel, DifferencedOptimum[ConvexSolution]):
+class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
     r"""A readout that minimises any convex loss on spiked random features.
 
     The readout of f(x) = φ·w/√p minimises
@@ -323,27 +324,37 @@ class ConvexReadout(SavedModel, DifferencedOptimum[ConvexSolution]):
 
     def _solved(
         self, alpha: float, ridge: Any, digits: int | None, certify: bool, progress: bool
-    ) -> ConvexSolution:
+    ) -> Solution:
         batch = self.solve_many([alpha], ridge)
         values: dict[str, Any] = {name: float(v[0]) for name, v in batch.values.items()}
-        errors = {name: float(v[0]) for name, v in batch.errors.items()}
+        errors: dict[str, Any] = {name: float(v[0]) for name, v in batch.errors.items()}
         if digits is not None:
             start = {name: values[name] for name in self._derivation.code.unknowns}
             refined = self.kernel().solve(
                 alpha=alpha, ridge=ridge, digits=digits, start=start, progress=progress
             )
-            values, errors = dict(refined.values), dict(refined.errors)
+            # Numbers of mpmath's own context can be pickled; their digits stay.
+            values, errors = (
+                {name: mpmath.mp.make_mpf(x._mpf_) for name, x in given.items()}
+                for given in (refined.values, refined.errors)
+            )
+        letters = self._case.letters
         return solution_from(
             values,
-            errors,
-            self._metric_results,
+            errors=errors,
+            metrics=self._metric_results,
+            order_parameters=ORDER_PARAMETERS
+            if letters is None
+            else [x for name in ORDER_PARAMETERS for x, _ in letter_places(name, letters)],
+            conjugates=() if letters else CONJUGATES,
             alpha=alpha,
             ridge=ridge,
+            width=self.width,
             residual=float(batch.residual[0]),
             iterations=int(batch.iterations[0]),
+            quadrature_error=float(errors["test_error"]),
             nodes=int(batch.nodes[0]),
             digits=digits,
-            letters=self._case.letters,
         )
 
     def _directions(self, *, exact: bool) -> Directions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,9 @@ from ....numeric.kernel_code import LoadedKernel
 from ....numeric.saddle_point_solver import BatchSolution, refusal
 from ....runtime.generated import GeneratedFunction
 from ....runtime.product_grids import Steep
+from ....symbolic.expressions.activations import z as field
 from ....symbolic.losses.convex_losses import is_kinked, smooth_pieces, without_cases
+from ....symbolic.printing.compiled import compiled
 from .derivation import ConvexCase, convex_derivation, loaded_kernel
 from .features import Rows
 from .labels import Labels
@@ -110,27 +112,56 @@ class ReadoutSolver:
         return Law(*(np.broadcast_to(x, NODES.shape) for x in found))
 
     def _sharper(self, unknowns: Mapping[str, float]) -> KernelArrays | None:
-        """Return arrays that crowd where predictions change sides, where the usual ones do not."""
-        if self.case.aligned or not self.loss.needs_binary_labels:
+        """Return arrays that crowd where integrands are steep, where the usual ones do not."""
+        inner_nodes = self.kernel.code.inner_nodes
+        residual = not self.loss.needs_binary_labels
+        if self.case.aligned or (
+            residual and (inner_nodes != ("s",) or "T_0" not in self._profile)
+        ):
             return None
-        law = self._law(unknowns)
-        if self.kernel.code.inner_nodes:
-            places, width = folds(law, self._kinks)
-            inner = inner_width(law, smooth=not self._kinks)
+        law, inner = self._law(unknowns), None
+        if residual:
+            law = self._residuals(law)
+            places, width = bends(law, self._kinks)
+            inner = _SEEN * np.sqrt(law.free_variance) / self._label_slopes(law)
+        elif inner_nodes:
+            places, width = bends(law._replace(variance=law.variance + _LOSS_WIDTH**2), (0.0,))
+            inner = inner_widths(law, smooth=not self._kinks)
         else:
             places, width = folds(law, self._kinks, self._field)
-            inner = math.inf
         usual = self._steep
         if width >= self.arrays.narrowest:
             places, width = [], math.inf
-        if not places and inner >= _USUAL_INNER:
+        if not places and (inner is None or np.min(inner) >= _USUAL_INNER):
             return None
         if usual is not None:
             places, width = [*usual.places, *places], min(width, usual.width)
-        steep = Steep(tuple(places), width, self._elsewhere, inner)
+        narrower = None if inner is None else partial(np.interp, xp=NODES, fp=inner)
+        steep = Steep(tuple(places), width, self._elsewhere, narrower)
         return KernelArrays(
             self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays
         )
+
+    def _residuals(self, law: Law) -> Law:
+        """Return the law of predictions less labels, given kappa, and given the field as well."""
+        tables, noise = self._profile, self.values["noise_variance"]
+        spread = tables["T_2"] - tables["T_0"] ** 2 - 2 * law.covariance * tables["T_1"]
+        return law._replace(
+            mean=law.mean - tables["T_0"],
+            variance=np.maximum(law.variance + spread, law.free_variance) + noise,
+            free_variance=law.free_variance + noise,
+        )
+
+    def _label_slopes(self, law: Law) -> Array:
+        """Return the largest slope of residuals in the field's part s, at :data:`NODES`."""
+        return np.max(np.abs(law.covariance[:, None] - self._teacher_slopes), axis=1)
+
+    @cached_property
+    def _teacher_slopes(self) -> Array:
+        slope = self.channel.teacher.expr.diff(field).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
+        across = self._field.across
+        fields = self._field.alignment * NODES[:, None] + across * _FIELDS
+        return np.broadcast_to(across * compiled(slope, (field,))(fields), fields.shape)
 
     @property
     def _table_values(self) -> list[np.float64]:
@@ -254,6 +285,13 @@ _SMALLEST_INNER = 0.03
 # whose steps are a quarter of their distance has ten digits.
 _LOSS_WIDTH = 1.8
 _FAR = 4.0
+# Nodes beyond have too little density to matter.
+_FARTHEST = 6.0
+# Widths of steps that are smoothed by a Gaussian variable, in its standard deviations: in kappa
+# and in the inner variable, whose rules have steps of other lengths to a width.
+_BEND, _SEEN = 2.0, 1.4
+# Where slopes of labels are looked for, in s.
+_FIELDS = np.linspace(-6.0, 6.0, 61)
 # Coefficients of the cubic through values at 0, 1, 2 and 3, and steps of Newton's method for it.
 _CUBIC = np.linalg.inv(np.vander(np.arange(4.0)))
 _STEPS = 8
@@ -354,8 +392,32 @@ def _zero_between(level: Array, k: int) -> float:
     return float(NODES[first] + place * (NODES[1] - NODES[0]))
 
 
-def inner_width(law: Law, *, smooth: bool) -> float:
-    """Return on which width averages over label and prediction vary in their inner variable.
+def bends(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
+    """Return places that are as near as averages over all but kappa are narrow, and their width.
+
+    Such an average is one of the distance of predictions from a kink, or from where the proximal
+    point leaves it, in standard deviations.
+    """
+    steepness = np.zeros_like(NODES)
+    for kink in kinks:
+        for end in (kink, kink - law.step, kink + law.step):
+            level = (law.mean - end) / np.sqrt(law.variance)
+            seen = (np.abs(level) < _FAR) & (np.abs(NODES) < _FARTHEST)
+            slope = np.where(seen, np.abs(np.gradient(level, NODES)), 0.0)
+            steepness = np.maximum(steepness, slope)
+    with np.errstate(divide="ignore"):
+        widths = np.maximum(_BEND / steepness, _SMALLEST_WIDTH)
+    places: list[float] = []
+    for k in np.argsort(widths, kind="stable"):
+        if widths[k] > 1.0:
+            break
+        if all(abs(NODES[k] - place) > widths[k] for place in places):
+            places.append(float(NODES[k]))
+    return places, float(np.min(widths))
+
+
+def inner_widths(law: Law, *, smooth: bool) -> Array:
+    """Return on which widths averages over label and prediction vary in their inner variable.
 
     The label given the prediction, and the prediction given the label, vary on √v/p, with the
     variance v of what is left of the prediction and its covariance p with the label's field. A
@@ -366,11 +428,14 @@ def inner_width(law: Law, *, smooth: bool) -> float:
     law : Law
     smooth : bool
         The loss has no kinks; else its average is in closed form.
+
+    Returns
+    -------
+    array
+        At :data:`NODES`.
     """
-    # Far out there is next to nothing.
-    near = np.abs(NODES) < _FAR
     with np.errstate(divide="ignore", invalid="ignore"):
         widths = np.sqrt(law.free_variance) / np.abs(law.covariance)
         if smooth:
             widths = np.fmin(widths, _LOSS_WIDTH / np.sqrt(law.variance))
-    return max(float(np.nanmin(widths[near], initial=np.inf)), _SMALLEST_INNER)
+    return np.maximum(np.nan_to_num(widths, nan=np.inf, posinf=np.inf), _SMALLEST_INNER)

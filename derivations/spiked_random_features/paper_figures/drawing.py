@@ -45,8 +45,6 @@ class Simulated:
         Networks for each point; none: no simulation.
     seed : int
         Entropy.
-    workers : int or None
-    progress : bool
     """
 
     dimension: int = 200
@@ -77,9 +75,6 @@ class PaperFigure:
 
     Attributes
     ----------
-    number : int
-    title : str
-    figure : matplotlib.figure.Figure
     data : xarray.Dataset
         All that is drawn.
     """

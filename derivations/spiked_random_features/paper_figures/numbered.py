@@ -61,8 +61,6 @@ def paper_figure(
         Entropy.
     workers : int, optional
         Threads.
-    progress : bool
-    cache_folder : path, optional
 
     Returns
     -------

@@ -37,8 +37,6 @@ Array = NDArray[np.float64]
 # rank: grids of three dimensions have to be coarser.
 _STEPS = {1: (0.13, 0.26), 2: (0.2, 0.4), 3: (0.42, 0.56)}
 _REACH = {1: quadrature.REACH, 2: 8.8, 3: 8.0}
-_FARTHEST_REACH = 37.0
-_NEGLIGIBLE = math.log(1e-18)
 # A weight below this, relative to the largest, changes nothing.
 _LEAST_WEIGHT = 1e-20
 _MOST_NODES = 2**19
@@ -226,23 +224,16 @@ def _grid(
 
 def _sufficient_reach(functions: Functions, parameters: VocabularyParameters, axes: Array) -> float:
     """Return how far the grid has to go: activations that grow need more."""
-    reach = _REACH[parameters.rank]
     if parameters.rank > 1:
-        return reach
-    while reach < _FARTHEST_REACH:
-        x = np.linspace(-reach, reach, 43)
+        return _REACH[parameters.rank]
+
+    def tables(x: Array) -> Array:
         kappa = x[:, None] * axes[0]
-        tables = [*student_coefficients(functions, parameters, kappa)]
-        tables += teacher_moments(functions, parameters, kappa)
-        columns = np.hstack([t.reshape(len(x), -1) for t in tables])
-        with np.errstate(divide="ignore"):
-            sizes = 2 * np.log(np.abs(columns)) - x[:, None] ** 2 / 2
-        top = np.max(sizes, axis=0)
-        ends = np.maximum(sizes[0], sizes[-1])[top > -np.inf] - top[top > -np.inf]
-        if not len(ends) or np.max(ends) <= _NEGLIGIBLE:
-            return reach
-        reach = min(1.2 * reach, _FARTHEST_REACH)
-    return reach
+        found = [*student_coefficients(functions, parameters, kappa)]
+        found += teacher_moments(functions, parameters, kappa)
+        return np.hstack([table.reshape(len(x), -1) for table in found]).T
+
+    return float(quadrature.sufficient_reach(_REACH[1], tables))
 
 
 def outside_directions(gamma: Array) -> Array:

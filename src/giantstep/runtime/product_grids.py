@@ -50,14 +50,15 @@ class Steep:
     width : float
     elsewhere : tuple of float
         Parameters of the tables with which nothing is steep.
-    inner : float
-        Width of integrands in each inner node, if it is smaller than that of tables.
+    inner : callable, optional
+        Widths of integrands in each inner node at nodes of the line, as far as they are smaller
+        than those of tables.
     """
 
     places: tuple[float, ...]
     width: float
     elsewhere: tuple[float, ...]
-    inner: float = math.inf
+    inner: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
 
 
 # Of distances from a steep place, from panel to panel.
@@ -92,7 +93,7 @@ def cut_rules(breaks, length, reach):
     Parameters
     ----------
     breaks : array (N, b)
-    length : float
+    length : float or array (N,)
     reach : array (N,)
 
     Returns
@@ -106,7 +107,7 @@ def cut_rules(breaks, length, reach):
     inside = np.sort(np.where(np.abs(breaks) < ends, breaks, ends), axis=1)
     edges = np.concatenate([-ends, inside, ends], axis=1)
     widths = np.diff(edges, axis=1)
-    counts = np.ceil(widths / length).astype(np.int64)
+    counts = np.ceil(widths / np.broadcast_to(length, len(ends))[:, None]).astype(np.int64)
     line, piece = np.nonzero(counts)
     count = counts[line, piece]
     panel = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
@@ -162,7 +163,7 @@ def extended(points, weights, breaks, step, length, reach, nested=False):
     weights : array (N,)
     breaks : array (N, b)
         Where integrands have kinks or jumps in the new variable.
-    step, length : float
+    step, length : float or array (N,)
         Of the trapezoidal rule where there are no break points; of a panel where there are.
     reach : float
         Radius of the grid.
@@ -178,9 +179,12 @@ def extended(points, weights, breaks, step, length, reach, nested=False):
     if breaks.shape[1]:
         new, factors, index = cut_rules(breaks, length, left)
     else:
-        x, w = equidistant_rule(step, math.floor(reach / step))
-        index, column = np.nonzero(np.abs(x) <= left[:, None] * (1 + 1e-12))
-        new, factors = x[column], w[column]
+        step = np.broadcast_to(step, left.shape)
+        most = np.floor(left / step * (1 + 1e-12)).astype(np.int64)
+        index = np.repeat(np.arange(len(left)), 2 * most + 1)
+        first = np.cumsum(2 * most + 1) - most - 1
+        new = (np.arange(len(index)) - first[index]) * step[index]
+        factors = step[index] * normal_density(new)
     return [*(x[index] for x in points), new], weights[index] * factors
 
 
@@ -190,7 +194,15 @@ def squares(points, nested):
 
 
 def grid_rule(
-    scales, outer_breaks, inner_breaks, even, coarsening, reach, steep=None, nested=False
+    scales,
+    outer_breaks,
+    inner_breaks,
+    even,
+    coarsening,
+    reach,
+    steep=None,
+    nested=False,
+    narrower=None,
 ):
     """Return the points and weights of one rule.
 
@@ -214,6 +226,8 @@ def grid_rule(
         line is cut in panels that grow with the distance.
     nested : bool
         Averages over the inner nodes are taken at each node: all inner lines are as long.
+    narrower : callable, optional
+        Widths in inner nodes at nodes of the line, where they are below those of `scales`.
 
     Returns
     -------
@@ -234,7 +248,8 @@ def grid_rule(
         line = equidistant_rule(step, math.floor(reach / step))
     x, weights = halved(line) if even else line
     points = [x]
-    for find, scale in zip(inner_breaks, scales[1:], strict=True):
+    for find, widest in zip(inner_breaks, scales[1:], strict=True):
+        scale = widest if narrower is None else np.minimum(widest, narrower(points[0]))
         points, weights = extended(
             points,
             weights,
@@ -274,6 +289,8 @@ def grid_nodes(scales, cut, even, reach, steep=None, nested=False):
     return ball * density / (2 if even else 1)
 
 
+# Nodes of the line at which widths in inner nodes are looked at.
+_WIDTHS = 101
 # Of the finest rule of the first level.
 _MOST_FIRST_NODES = 2**21
 # Up to this part of the width elsewhere uniform steps take fewer nodes than crowded panels.
@@ -319,15 +336,20 @@ class ProductGrid:
             outer = float(
                 module.outer_scale(node, *(steep.elsewhere if steep and crowded else values))
             )
-            finer = steep.inner if steep else math.inf
+            self._narrower = steep.inner if steep else None
             if steep and not (crowded and steep.width < _STEEP * outer):
                 outer = float(module.outer_scale(node, *values))
-                # Tables of a line do not show what is smoothed by nothing but other variables.
-                outer = outer if inner_nodes else min(outer, steep.width)
+                # Tables do not show what is smoothed by other variables, or is of a solution.
+                outer = min(outer, steep.width)
                 steep = None
             found = module.product_scales(node, *values) if inner_nodes else ()
-            inner = [min(float(x), finer) for x in found]
-        self._scales = [outer, *inner]
+            self._widest = [outer, *map(float, found)]
+        self._scales = self._widest
+        if self._narrower is not None:
+            # On the average, which the number of nodes follows.
+            widths = self._narrower(np.linspace(-GRID_REACH, GRID_REACH, _WIDTHS))
+            average = [float(1 / np.mean(1 / np.minimum(x, widths))) for x in self._widest[1:]]
+            self._scales = [outer, *average]
         self._breaks = [float(b) for b in module.breaks(node, *values)]
         self._steep = (steep.places, steep.width) if steep else None
         self._nested = bool(inner_nodes) and module.NESTED
@@ -370,9 +392,9 @@ class ProductGrid:
 
     def _rule(self, level: int, back: int) -> Rule:
         found: Rule = grid_rule(
-            self._scales, self._breaks, [self._inner_breaks(x) for x in self._inner],
+            self._widest, self._breaks, [self._inner_breaks(x) for x in self._inner],
             self._even, grid_coarseness(level, back), grid_end(self.reach, level, back),
-            self._steep, self._nested,
+            self._steep, self._nested, self._narrower,
         )  # fmt: skip
         return found
 
@@ -413,13 +435,7 @@ class ProductGrid:
         return found
 
     def _require_room(self, reach: float) -> float:
-        """Return about how many nodes the finest rule of the first level has.
-
-        Raises
-        ------
-        ConvergenceError
-            If they would not fit into memory.
-        """
+        """Return about how many nodes the finest rule of the first level has."""
         points = [np.zeros(1)]
         cut = [bool(self._breaks) or self._steep is not None]
         for name in self._inner:
