@@ -110,16 +110,6 @@ def test_figures_that_are_drawn_and_not_shown_are_counted() -> None:
     assert missing(plots, "no figure") == 1
 
 
-def test_pages_download_as_notebooks_whose_links_have_names() -> None:
-    pytest.importorskip("myst_nb")
-    notebook = _extension("notebook_downloads").notebook
-    source = (DOCS / "tutorials" / "your_own_model.md").read_text()
-    cells = notebook(source).cells
-    code = [cell.source for cell in cells if cell.cell_type == "code"]
-    assert len(code) == source.count("```{code-cell}") and code[0].startswith("import giantstep")
-    assert "left (*kernels*)" in "".join(cell.source for cell in cells)
-
-
 def test_attributes_that_share_a_line_are_listed_one_by_one() -> None:
     separate = _extension("docstring_text").separate
     lines = ["A thing.", "", "Attributes", "----------", "a, b : float", "    Sizes.", "c : str"]

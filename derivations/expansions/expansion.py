@@ -621,8 +621,8 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
             checked_digits(digits)
         if exact and self.exact is None:
             raise ParameterError(
-                "an self that was read from a file has no exact solution to compare with; use "
-                "exact=False, or ask the model for the self again"
+                "an expansion that was read from a file has no exact solution to compare with; use "
+                "exact=False, or ask the model for the expansion again"
             )
         values = _grid(self)
         small = [_small(self, v) for v in values]

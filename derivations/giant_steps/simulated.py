@@ -644,21 +644,10 @@ def simulate_giant_steps(
         Fresh samples of a final ridge regression of the readout; none by default.
     ridge : float, optional
         Its penalty; by default a fifth of these samples is held out to choose it.
-    seeds : int
-        Number of networks.
-    seed : int
-        Entropy of the run; fixes all numbers.
-    workers : int, optional
-        Threads; no effect on the numbers.
-    executor : concurrent.futures.Executor, optional
-        Where to run the networks instead of in threads of this process; no effect on the numbers.
-    store : path-like, optional
-        Folder of this run, for finished networks and for unfinished ones after each step: the same
-        call resumes there. A folder of another run is refused.
-    progress : bool
-        Show a progress bar on the standard error stream from the second second on.
     cache_folder : path-like, optional
         Deprecated and without effect.
+    seeds, seed, workers, executor, store, progress
+        See :func:`giantstep.numeric.networks.run.simulate`.
 
     Returns
     -------

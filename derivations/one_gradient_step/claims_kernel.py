@@ -33,7 +33,7 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, finding
 from ..identities import cancels, identities_hold
 from . import kernel_equations as eq
-from .claims_spike import PROVEN, PROVEN_DIGITS
+from .claims_spike import PROVEN, PROVEN_DIGITS, extrapolated
 from .kernel_spectrum import (
     ConjugateKernel,
     KernelCurve,
@@ -509,7 +509,12 @@ def outliers(dimension: int = 80, networks: int = 40, seed: int = 29) -> Finding
         )
         name = f"{case[0]} on {case[1]}, alpha = {case[3]:g}, beta = {case[4]:g}"
         result += [
-            extrapolated(f"{quantity}, {name}", limit, (small[quantity], large[quantity]), order)
+            replace(
+                extrapolated(
+                    "", limit, ((1, 0), (2, 0)), (small[quantity], large[quantity]), order
+                ),
+                quantity=f"{quantity}, {name}",
+            )
             for quantity, (limit, order) in {
                 "s_1 of network": (theory.singular_value, 0.5),
                 "s_1 of linearised": (theory.singular_value, 0.5),
@@ -567,27 +572,6 @@ def predicted(kernel: ConjugateKernel, layer: NDArray[np.float64]) -> NDArray[np
     lengths = np.maximum(lengths, kernel.threshold)
     values = [float(curve.zeta(curve.context.mpf(float(t)))) for t in lengths]
     return np.sqrt(values)
-
-
-def extrapolated(
-    quantity: str,
-    theory: float,
-    values: tuple[NDArray[np.float64], NDArray[np.float64]],
-    order: float,
-) -> Comparison:
-    """Compare with a limit what is left if a deviation c/d^order, of any c, is eliminated.
-
-    Parameters
-    ----------
-    values : pair of arrays
-        Independent values at a dimension, and at twice that dimension.
-    """
-    weights = np.array([-1, 2**order]) / (2**order - 1)
-    means = np.array([x.mean() for x in values])
-    errors = np.array([x.std(ddof=1) / math.sqrt(len(x)) for x in values])
-    return Comparison(
-        quantity, theory, float(weights @ means), float(np.hypot(*(weights * errors)))
-    )
 
 
 declare_claim(

@@ -24,9 +24,8 @@ from .claims_risk import certified_risk, surely_less
 from .claims_spike import PROVEN, PROVEN_DIGITS, exact_number_of
 from .equivalence import FAILURE_EXPONENT, failure_exponent, gaussian_equivalence
 from .large_steps import CONSTANT, large_step_limit, risk_bound
-from .model import OneGradientStep
+from .model import CONTRACTION, WIDTH, OneGradientStep, contraction, leading_sizes, spike_sizes
 from .reference import model_of, reference_cases, reference_document
-from .several_steps import CONTRACTION, WIDTH, contraction, leading_sizes, spike_sizes
 from .symbols import linear, teacher_linear
 
 _SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"

@@ -214,19 +214,10 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None, **style: Any) -> Any:
     Lines are the theory, squares the model with Gaussian features, circles networks, with the
     standard errors of their means. A dotted vertical line marks n = N, where the risk peaks.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; default: a new figure, found as ``axes.figure``.
-    style : optional
-        Keywords of matplotlib's lines, such as `color` and `label`.
-
     Raises
     ------
     ParameterError
         If `data` is something else.
-    MissingDependencyError
-        Without matplotlib.
     """
     over = _only_axis(data)
     if over is None:
@@ -507,15 +498,11 @@ def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = Non
     Parameters
     ----------
     quantity : {"improvement", "relative_improvement", "risk_initial", "risk_trained"}
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; default: a new figure, found as ``axes.figure``.
 
     Raises
     ------
     ParameterError
         If an argument is something else.
-    MissingDependencyError
-        Without matplotlib.
     """
     if not is_one_of(quantity, QUANTITIES):
         raise ParameterError(f"quantity must be one of {', '.join(QUANTITIES)}, got {quantity!r}")
@@ -602,8 +589,6 @@ def plot_optimal(data: xr.Dataset, *, ax: Any = None) -> Any:
     ------
     ParameterError
         If `data` is something else.
-    MissingDependencyError
-        Without matplotlib.
     """
     if "ridge_trained" not in getattr(data, "data_vars", {}) or "model" not in data.attrs:
         raise ParameterError("data must be a dataset as returned by optimal_data")
@@ -693,8 +678,6 @@ def plot_spectra(
     ------
     ParameterError
         If there is no spectrum.
-    MissingDependencyError
-        Without matplotlib.
     """
     _check(found)
     with drawing(ax, size=(_WIDTH * len(found), _HEIGHT), panels=len(found)) as (panels, _):

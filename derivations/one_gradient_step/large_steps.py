@@ -502,13 +502,7 @@ _SIZE = (10.4, 4.0)
 
 
 def plot_large_steps(limit: LargeStepLimit, *, ax: Any = None) -> Any:
-    """Draw teacher and realised function, and the error over the amplitude, side by side.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without matplotlib.
-    """
+    """Draw teacher and realised function, and the error over the amplitude, side by side."""
     with drawing(ax, size=_SIZE, panels=2) as (axes, _):
         limit.plot("functions", ax=axes[0])
         limit.plot("errors", ax=axes[1])

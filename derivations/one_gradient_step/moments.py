@@ -24,8 +24,6 @@ from ..derived import derived
 from ..teachers import DirectionalTeacher, Teacher, moments_of, parity_and_jumps, read_teacher
 
 if TYPE_CHECKING:
-    import sympy as sp
-
     from ...symbolic.exact.enclosures import Enclosure
 
 # Of the texts in the cache; more are computed when they are asked for, this many at a time.

@@ -632,59 +632,23 @@ def limits(model: OneGradientStep, *, ridge: object = None) -> RiskLimits:
     # q = D = 1: the effective ridge is the penalty itself, and the spike is the population's.
     many = _many_samples(model, at_penalty)
     cosine = _float(share, model)
-    return RiskLimits(
-        (
-            RiskLimit(
-                "improvement, step size to infinity",
-                r"\delta",
-                cosine * linear_bias / result.ridge_derivative,
-                None,
-                "formal: after the limit of large d, in which steps are of order one",
-            ),
-            RiskLimit(
-                "removed share, step size to infinity",
-                r"\delta D/(B_0 - \|P_{>1}f_*\|^2)",
-                cosine,
-                share,
-                "squared cosine of spike and teacher; zero where no step improves anything",
-            ),
-            *(
-                RiskLimit(
-                    f"risk {layer}, samples to infinity",
-                    rf"R_{{\mathrm{{{layer}}}}}",
-                    value,
-                    None,
-                    "n/d of the readout, and of the step if it follows, at fixed paper_ridge",
-                )
-                for layer, value in many.items()
-            ),
-            RiskLimit(
-                "beta * improvement, beta to infinity",
-                r"\beta\,\delta",
-                _float(wide, model),
-                wide,
-                "at fixed paper_ridge; zero for a linear student with n >= d",
-            ),
-            *(
-                RiskLimit(
-                    f"risk {layer}, penalty to zero",
-                    rf"R_{{\mathrm{{{layer}}}}}",
-                    value,
-                    None,
-                    "infinite at the interpolation peak",
-                )
-                for layer, value in _ridgeless(model).items()
-            ),
-            RiskLimit(
-                "paper_ridge * improvement, penalty to infinity",
-                r"\lambda_B\,\delta",
-                _float(steep, model),
-                steep,
-                "the improvement falls like one over the penalty",
-            ),
-        ),
-        at_penalty,
-    )
+    gain = cosine * linear_bias / result.ridge_derivative
+    rows: list[tuple[str, str, float, sp.Expr | None, str]] = [
+        ("improvement, step size to infinity", r"\delta", gain, None,
+         "formal: after the limit of large d, in which steps are of order one"),
+        ("removed share, step size to infinity", r"\delta D/(B_0 - \|P_{>1}f_*\|^2)", cosine, share,
+         "squared cosine of spike and teacher; zero where no step improves anything"),
+        *((f"risk {layer}, samples to infinity", rf"R_{{\mathrm{{{layer}}}}}", value, None,
+           "n/d of the readout, and of the step if it follows, at fixed paper_ridge")
+          for layer, value in many.items()),
+        ("beta * improvement, beta to infinity", r"\beta\,\delta", _float(wide, model), wide,
+         "at fixed paper_ridge; zero for a linear student with n >= d"),
+        *((f"risk {layer}, penalty to zero", rf"R_{{\mathrm{{{layer}}}}}", value, None,
+           "infinite at the interpolation peak") for layer, value in _ridgeless(model).items()),
+        ("paper_ridge * improvement, penalty to infinity", r"\lambda_B\,\delta",
+         _float(steep, model), steep, "the improvement falls like one over the penalty"),
+    ]  # fmt: skip
+    return RiskLimits(tuple(RiskLimit(*row) for row in rows), at_penalty)
 
 
 def _share_wide_steep(model: OneGradientStep) -> tuple[sp.Expr, sp.Expr, sp.Expr]:

@@ -327,8 +327,6 @@ def simulate(
         Input dimension d; α d, α0 d and β d have to be (close to) whole numbers.
     ridge : float or sequence of float
         λ ≥ 0, or :func:`giantstep.paper_ridge`.
-    seeds : int
-        Number of networks.
     features : {"network", "gaussian"}
         Features of the network, whose risk is measured on test samples; or their Gaussian
         equivalent :math:`\mu_1W^\top x + \mu_{>1}z`, whose population risk is exact.
@@ -351,16 +349,8 @@ def simulate(
         pairs such as erf/erf, sin/sin or relu/relu, in place of test samples.
     n_test : int, optional
         Test samples; max(10000, 10 d) by default.
-    seed : int
-        Entropy; the result depends on it and not on `workers`.
-    workers : int, optional
-        Threads.
-    store : path, optional
-        Folder for finished networks; a run that was interrupted resumes from it.
-    progress : bool, optional
-        Progress bar on the standard error stream; by default where that is a terminal.
-    executor : concurrent.futures.Executor, optional
-        Where to run the networks instead of in threads of this process.
+    seeds, seed, workers, executor, store, progress
+        See :func:`giantstep.numeric.networks.run.simulate`.
 
     Returns
     -------

@@ -312,17 +312,8 @@ class FeatureModel(HasSensitivities, Generic[Answer]):
         control_variate : bool
             Subtract the conditional error that the theory predicts at the projection of each
             sample on the spike, and add its mean: less scatter, the same expectation.
-        seeds : int
-            Number of networks.
-        seed : int
-            Entropy; the result depends on it and not on `workers`.
-        workers : int, optional
-            Threads.
-        progress : bool
-        store : path, optional
-            Folder for finished networks; a run that was interrupted resumes from it.
-        executor : concurrent.futures.Executor, optional
-            Where to run the networks instead of in threads of this process.
+        seeds, seed, workers, executor, store, progress
+            See :func:`giantstep.numeric.networks.run.simulate`.
 
         Returns
         -------

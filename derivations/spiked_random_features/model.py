@@ -42,13 +42,13 @@ from .arguments import (
 from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
 from .derive import Case, Derivation, derivation, flags_of, symbolic_model, with_constraints
 from .differentiation import Differentiation
-from .learning_rates import per_neuron_step
 from .precise import certified, exact_parameters, proven_parameters, refine
 from .presentation import model_latex
 from .solution import SYMBOLS, Solution, curve_attributes, curve_names, solution_from
 from .spike import (
     SpikeParameters,
     checked_spike,
+    per_neuron_step,
     rechecked_spike,
     relative_bulk_spread,
     require_odd,

@@ -30,7 +30,6 @@ from .model import SpikedRandomFeatures
 from .physics import SpikedFreeEnergy
 
 if TYPE_CHECKING:
-    from .model import SpikedRandomFeatures
     from .solution import Solution
 
 MEAN, VARIANCE, ERROR = (

@@ -10,6 +10,7 @@ import nbformat
 from docutils import nodes
 from myst_nb.core.read import read_myst_markdown_notebook
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
 FOLDER = "_notebooks"
 _PAGES = ("tutorials/", "how_to/", "tour")
@@ -34,7 +35,11 @@ def _link(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: 
         return
     target = Path(app.outdir, FOLDER, f"{page}.ipynb")
     target.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(notebook(text), target)
+    made = notebook(text)
+    # Cells inside of lists or other blocks would be lost without an error.
+    if sum(cell.cell_type == "code" for cell in made.cells) != text.count("```{code-cell}"):
+        raise ExtensionError(f"the notebook of {page} lacks cells of the page")
+    nbformat.write(made, target)
     context["notebook"] = f"{'../' * page.count('/')}{FOLDER}/{page}.ipynb"
 
 

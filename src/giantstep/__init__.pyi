@@ -97,13 +97,13 @@ if typing.TYPE_CHECKING:
         FiniteSizeStudy as FiniteSizeStudy,
         finite_size_study as finite_size_study,
     )
-    from .derivations.spiked_random_features.learning_rates import (
-        per_neuron_step as per_neuron_step,
-    )
     from .derivations.spiked_random_features.model import (
         SpikedRandomFeatures as SpikedRandomFeatures,
     )
     from .derivations.spiked_random_features.solution import Solution as Solution
+    from .derivations.spiked_random_features.spike import (
+        per_neuron_step as per_neuron_step,
+    )
     from .derivations.spiked_random_features.vocabulary.model import (
         VocabularyFeatures as VocabularyFeatures,
     )

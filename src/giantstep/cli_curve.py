@@ -165,7 +165,7 @@ def settle_step(arguments: argparse.Namespace) -> None:
         return
     if arguments.step_size is not None:
         raise ParameterError("give either --step-size or --learning-rate, not both")
-    from .derivations.spiked_random_features.learning_rates import per_neuron_step
+    from .derivations.spiked_random_features.spike import per_neuron_step
 
     arguments.step_size = per_neuron_step(
         arguments.learning_rate, arguments.convention or "sqrt-width", beta=arguments.beta

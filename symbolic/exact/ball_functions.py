@@ -14,6 +14,7 @@ expressions are one :class:`BallTape`, whose common parts are evaluated once.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -159,20 +160,6 @@ def is_known_function(function: type) -> bool:
 # ---------------------------------------------------------------------- operations
 
 
-def _add(*terms: Ball) -> Ball:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
-
-
-def _multiply(*factors: Ball) -> Ball:
-    product = factors[0]
-    for factor in factors[1:]:
-        product = product * factor
-    return product
-
-
 def _integer_power(x: Ball, n: int) -> Ball:
     if not _is_real(x):
         return x**n
@@ -209,9 +196,9 @@ def _operation(
     `varies` tells what may be complex: only such balls can cross a cut.
     """
     if node.is_Add:
-        return (lambda *x: _add(*x[:-1])), node.args
+        return (lambda *x: functools.reduce(operator.add, x[:-1])), node.args
     if node.is_Mul:
-        return (lambda *x: _multiply(*x[:-1])), node.args
+        return (lambda *x: functools.reduce(operator.mul, x[:-1])), node.args
     if node.is_Pow:
         base, exponent = node.args
         if exponent.is_Integer:
@@ -352,8 +339,11 @@ class BallTape:
             return self._cases(expr)
         moves = self._moves(expr)
         if isinstance(expr, sp.Max | sp.Min) and not moves:
-            choose = _largest if isinstance(expr, sp.Max) else _smallest
-            return self._append(choose, [self._slot(x) for x in expr.args])
+            name = "max" if isinstance(expr, sp.Max) else "min"
+            return self._append(
+                lambda *x: functools.reduce(lambda a, b: getattr(a, name)(b), x[:-1]),
+                [self._slot(x) for x in expr.args],
+            )
         if expr.func in _REAL and not moves:
             real = _REAL[expr.func]
             operands = [self._slot(x) for x in expr.args]
@@ -437,20 +427,6 @@ class BallTape:
         return UnsupportedExpressionError(
             f"{_kind(expr)} {str(expr)[:100]} {why}\n  known functions: {names}"
         )
-
-
-def _largest(*values: Ball) -> Ball:
-    result = values[0]
-    for value in values[1:-1]:
-        result = result.max(value)
-    return result
-
-
-def _smallest(*values: Ball) -> Ball:
-    result = values[0]
-    for value in values[1:-1]:
-        result = result.min(value)
-    return result
 
 
 # ---------------------------------------------------------------------- constants

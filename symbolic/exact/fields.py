@@ -505,14 +505,10 @@ def _embedding(source: Any, target: Any, images: Sequence[Any]) -> Callable[[Any
     return algebraic
 
 
-def _prepared(
-    number: sp.Expr | Fraction | int, formal: Mapping[sp.Expr, sp.Symbol] | None = None
-) -> sp.Expr:
+def _prepared(number: sp.Expr | Fraction | int, formal: Mapping[sp.Expr, sp.Symbol]) -> sp.Expr:
     """Check a number and write it by roots, cosines and exponentials; denest square roots."""
-    value = require_exact(number, "number")
-    if formal:
-        value = value.xreplace(formal)
-    unknown = value.free_symbols.difference(formal.values() if formal else ())
+    value = require_exact(number, "number").xreplace(formal)
+    unknown = value.free_symbols.difference(formal.values())
     if unknown:
         names = ", ".join(sorted(symbol.name for symbol in unknown))
         raise UnsupportedExpressionError(
@@ -558,12 +554,10 @@ def _is_nested(power: sp.Pow) -> bool:
 class _Field:
     """The numbers on their way into one field."""
 
-    def __init__(
-        self, numbers: Sequence[sp.Expr], formal: Mapping[sp.Symbol, sp.Expr] | None = None
-    ) -> None:
+    def __init__(self, numbers: Sequence[sp.Expr], formal: Mapping[sp.Symbol, sp.Expr]) -> None:
         self.numbers = numbers
         # What stands for a generator that is no power of π and no exponential.
-        self.formal = formal or {}
+        self.formal = formal
         self.tower = AlgebraicTower()
         self.domain: Any = sp.QQ
         # Powers of π and exponentials, as elements of the final field.
@@ -743,17 +737,12 @@ def _common_unit(numbers: Iterable[sp.Rational]) -> sp.Rational:
     return sp.Rational(math.gcd(*(int(n.p) for n in listed)), math.lcm(*(int(n.q) for n in listed)))
 
 
-def _both_turns(node: sp.Expr) -> tuple[sp.Rational, sp.Rational]:
-    """Return t and 1/4 - t of an angle 2πt: its sine is the cosine of the second."""
+def _turns(node: sp.Expr) -> tuple[sp.Rational, ...]:
+    """Return the turns t whose cosines cos(2πt) give the value; a sine is that of 1/4 - t."""
     turn = node.args[0] / (2 * sp.pi)
     if not turn.is_Rational:
         raise _refusal(node, node)
-    return turn, sp.Rational(1, 4) - turn
-
-
-def _turns(node: sp.Expr) -> tuple[sp.Rational, ...]:
-    """Return the turns whose cosines give the value."""
-    turn, complement = _both_turns(node)
+    complement = sp.Rational(1, 4) - turn
     if isinstance(node, sp.cos | sp.sec):
         return (turn,)
     return (complement,) if isinstance(node, sp.sin | sp.csc) else (turn, complement)

@@ -92,30 +92,6 @@ def parts_of(expr: sp.Basic, *types: type[sp.Basic]) -> set[Any]:
     return found
 
 
-def nodes_of(expr: sp.Basic, *types: type[sp.Basic]) -> list[sp.Expr]:
-    """Return the nodes of these types that no other one of them encloses, in order.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> nodes_of(sp.exp(x) + sp.cos(sp.exp(x)) * sp.exp(sp.cos(x)), sp.exp)
-    [exp(x), exp(cos(x))]
-    """
-    found: dict[sp.Expr, None] = {}
-    seen: set[sp.Basic] = set()
-
-    def visit(part: sp.Basic) -> None:
-        if isinstance(part, types):
-            found[part] = None
-        elif part.args and part not in seen:
-            seen.add(part)
-            for argument in part.args:
-                visit(argument)
-
-    visit(expr)
-    return list(found)
-
-
 Cases = Callable[..., sp.Expr | None]
 """Makes a case distinction: better form, condition, form elsewhere, forms not to be rewritten."""
 
@@ -177,40 +153,32 @@ def _without(terms: _Terms, *removed: sp.Expr) -> sp.Expr:
 # -- f(u) - k with f near k
 
 
-def _near_limit(f: sp.Expr) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
+_Limits = tuple[tuple[sp.Expr, sp.Expr], ...]
+_ONE = sp.S.One
+_NEAR_LIMITS: dict[type, Callable[[sp.Expr], _Limits]] = {
+    sp.exp: lambda u: ((_ONE, expm1(u)),),
+    sp.cos: lambda u: ((_ONE, -2 * sp.sin(u / 2) ** 2),),
+    sp.cosh: lambda u: ((_ONE, 2 * sp.sinh(u / 2) ** 2),),
+    sp.tanh: lambda u: ((_ONE, -2 * sigmoid(-2 * u)), (-_ONE, 2 * sigmoid(2 * u))),
+    sigmoid: lambda u: ((_ONE, -sigmoid(-u)), (_HALF, sp.tanh(u / 2) / 2)),
+    sp.erf: lambda u: ((_ONE, -sp.erfc(u)), (-_ONE, 2 * normal_cdf(sp.sqrt(2) * u))),
+    sp.erfc: lambda u: ((_ONE, -sp.erf(u)), (2 * _ONE, -2 * normal_cdf(sp.sqrt(2) * u))),
+    normal_cdf: lambda u: ((_ONE, -normal_cdf(-u)), (_HALF, sp.erf(u / sp.sqrt(2)) / 2)),
+}
+_SQUARES_NEAR_ONE: dict[type, Callable[[sp.Expr], sp.Expr]] = {
+    sp.tanh: lambda u: -(sp.sech(u) ** 2),
+    sp.sech: lambda u: -(sp.tanh(u) ** 2),
+    sp.cosh: lambda u: sp.sinh(u) ** 2,
+    sp.sin: lambda u: -(sp.cos(u) ** 2),
+    sp.cos: lambda u: -(sp.sin(u) ** 2),
+}
+
+
+def _near_limit(f: sp.Expr) -> _Limits:
     """Pairs (k, d) with f = k + d, where d keeps its digits as f approaches k."""
-    if f.is_Pow and f.exp == 2 and isinstance(f.base, sp.Function):
-        u = f.base.args[0]
-        squares: dict[type, sp.Expr] = {
-            sp.tanh: -(sp.sech(u) ** 2),
-            sp.sech: -(sp.tanh(u) ** 2),
-            sp.cosh: sp.sinh(u) ** 2,
-            sp.sin: -(sp.cos(u) ** 2),
-            sp.cos: -(sp.sin(u) ** 2),
-        }
-        d = squares.get(type(f.base))
-        return () if d is None else ((sp.S.One, d),)
-    if not isinstance(f, sp.Function):
-        return ()
-    u = f.args[0]
-    one = sp.S.One
-    if isinstance(f, sp.exp):
-        return ((one, expm1(u)),)
-    if isinstance(f, sp.cos):
-        return ((one, -2 * sp.sin(u / 2) ** 2),)
-    if isinstance(f, sp.cosh):
-        return ((one, 2 * sp.sinh(u / 2) ** 2),)
-    if isinstance(f, sp.tanh):
-        return ((one, -2 * sigmoid(-2 * u)), (-one, 2 * sigmoid(2 * u)))
-    if isinstance(f, sigmoid):
-        return ((one, -sigmoid(-u)), (_HALF, sp.tanh(u / 2) / 2))
-    if isinstance(f, sp.erf):
-        return ((one, -sp.erfc(u)), (-one, 2 * normal_cdf(sp.sqrt(2) * u)))
-    if isinstance(f, sp.erfc):
-        return ((one, -sp.erf(u)), (2 * one, -2 * normal_cdf(sp.sqrt(2) * u)))
-    if isinstance(f, normal_cdf):
-        return ((one, -normal_cdf(-u)), (_HALF, sp.erf(u / sp.sqrt(2)) / 2))
-    return ()
+    if _is_square(f) and type(f.base) in _SQUARES_NEAR_ONE:
+        return ((_ONE, _SQUARES_NEAR_ONE[type(f.base)](f.base.args[0])),)
+    return _NEAR_LIMITS[type(f)](f.args[0]) if type(f) in _NEAR_LIMITS else ()
 
 
 def _functions_minus_limits(terms: _Terms, parts: list[_Part]) -> sp.Expr | None:
@@ -299,7 +267,7 @@ def _difference(f: sp.Expr, g: sp.Expr, cases: Cases) -> sp.Expr | None:
         # Within a factor of 2 the subtraction a - b is exact.
         return cases(log1p((a - b) / b), sp.Abs(a - b) < b / 2, f - g)
     if isinstance(f, sp.tanh):
-        return _difference_of_tanh(a, b, sp.S.One, f - g, cases)
+        return _difference_of_tanh(a, b, _ONE, f - g, cases)
     if isinstance(f, sigmoid):
         return _difference_of_tanh(a / 2, b / 2, _HALF, f - g, cases)
     return None

@@ -863,10 +863,9 @@ def _mean_growth(
     widened = 1 + pull * spread
     argument = [1 + widened * slope, spread * narrow]
     inner = [pull * slope, narrow]
-    mean = _absolute_moment(
-        _product(_power(argument, bound.power), _power(inner, j)),
-        bound.rate * spread * narrow,
-    )
+    polynomial = require_flint().arb_poly
+    powers = polynomial(argument) ** bound.power * polynomial(inner) ** j
+    mean = _absolute_moment(powers.coeffs(), bound.rate * spread * narrow)
     degree = bound.power + (j if slope > 0 and bound.curvature > 0 else 0)
     return TailBound(
         (bound.constant * narrow * mean).upper(),
@@ -875,21 +874,6 @@ def _mean_growth(
         (bound.curvature * slope * slope / v).upper(),
         one,
     )
-
-
-def _power(polynomial: list[Ball], exponent: int) -> list[Ball]:
-    result = [0 * polynomial[0] + 1]
-    for _ in range(exponent):
-        result = _product(result, polynomial)
-    return result
-
-
-def _product(first: list[Ball], second: list[Ball]) -> list[Ball]:
-    result = [0 * first[0]] * (len(first) + len(second) - 1)
-    for i, x in enumerate(first):
-        for k, y in enumerate(second):
-            result[i + k] = result[i + k] + x * y
-    return result
 
 
 def _absolute_moment(coefficients: list[Ball], rate: Ball) -> Ball:

@@ -25,7 +25,7 @@ normalisation.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar, overload
@@ -362,6 +362,11 @@ def multi_indices(variables: int, degree: int) -> list[tuple[int, ...]]:
             f"{variables} variables; lower one of the two"
         )
     return _multi_indices(variables, degree)
+
+
+def index_factorial(alpha: Iterable[int]) -> int:
+    """Return α!, the product of the factorials of a multi-index."""
+    return math.prod(map(math.factorial, alpha))
 
 
 def _multi_indices(variables: int, degree: int) -> list[tuple[int, ...]]:

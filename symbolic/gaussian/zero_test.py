@@ -27,6 +27,7 @@ Anything else is an :class:`~giantstep.errors.UndecidedError` that lists what wa
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable
@@ -100,6 +101,7 @@ class Measure:
         return self.denominator + max(self.numerator, 0.0) * (self.degree - 1)
 
 
+@functools.lru_cache(maxsize=4096)
 def measure(expr: sp.Expr) -> Measure | None:
     """Return bounds of an algebraic number, or None if the expression is not known to be one.
 
@@ -110,7 +112,43 @@ def measure(expr: sp.Expr) -> Measure | None:
     >>> measure(sp.pi) is None
     True
     """
-    return _measure(expr, {})
+    if expr.is_Rational:
+        return Measure(_log2(abs(expr.p)), _log2(expr.q))
+    if expr is sp.I:
+        return Measure(0.0, 0.0, conductor=4, is_real=False)
+    if expr.is_Add:
+        return _sum(expr)
+    if expr.is_Mul:
+        parts = [measure(factor) for factor in expr.args]
+        result = [part for part in parts if part is not None]
+        if len(result) < len(parts):
+            return None
+        return _joined(
+            result, sum(part.numerator for part in result), sum(part.denominator for part in result)
+        )
+    if expr.is_Pow and expr.exp.is_Rational:
+        root, times = int(expr.exp.q), int(expr.exp.p)
+        inside = measure(expr.base)
+        if inside is None:
+            return None
+        above, below = inside.numerator, inside.denominator
+        radicals = inside.radicals
+        if root > 1:
+            # (α/β)^(1/k) is (α β^(k-1))^(1/k) / β, and also α / (α^(k-1) β)^(1/k).
+            if above >= below:
+                above = (above + (root - 1) * below) / root
+            else:
+                below = ((root - 1) * above + below) / root
+            radicals = radicals | {(expr.base, root)}
+        if times < 0:
+            above, below = below, above
+        return Measure(
+            abs(times) * above, abs(times) * below, radicals, inside.conductor, inside.is_real
+        )
+    turn = _rational_turn(expr)
+    if turn is not None:
+        return turn
+    return None
 
 
 def algebraic_is_zero(expr: sp.Expr) -> bool | None:
@@ -154,60 +192,14 @@ def algebraic_is_zero(expr: sp.Expr) -> bool | None:
     return None
 
 
-def _measure(expr: sp.Expr, known: dict[sp.Expr, Measure | None]) -> Measure | None:
-    if expr not in known:
-        known[expr] = _compute(expr, known)
-    return known[expr]
-
-
-def _compute(expr: sp.Expr, known: dict[sp.Expr, Measure | None]) -> Measure | None:
-    if expr.is_Rational:
-        return Measure(_log2(abs(expr.p)), _log2(expr.q))
-    if expr is sp.I:
-        return Measure(0.0, 0.0, conductor=4, is_real=False)
-    if expr.is_Add:
-        return _sum(expr, known)
-    if expr.is_Mul:
-        parts = [_measure(factor, known) for factor in expr.args]
-        result = [part for part in parts if part is not None]
-        if len(result) < len(parts):
-            return None
-        return _joined(
-            result, sum(part.numerator for part in result), sum(part.denominator for part in result)
-        )
-    if expr.is_Pow and expr.exp.is_Rational:
-        root, times = int(expr.exp.q), int(expr.exp.p)
-        inside = _measure(expr.base, known)
-        if inside is None:
-            return None
-        above, below = inside.numerator, inside.denominator
-        radicals = inside.radicals
-        if root > 1:
-            # (α/β)^(1/k) is (α β^(k-1))^(1/k) / β, and also α / (α^(k-1) β)^(1/k).
-            if above >= below:
-                above = (above + (root - 1) * below) / root
-            else:
-                below = ((root - 1) * above + below) / root
-            radicals = radicals | {(expr.base, root)}
-        if times < 0:
-            above, below = below, above
-        return Measure(
-            abs(times) * above, abs(times) * below, radicals, inside.conductor, inside.is_real
-        )
-    turn = _rational_turn(expr)
-    if turn is not None:
-        return turn
-    return None
-
-
-def _sum(expr: sp.Expr, known: dict[sp.Expr, Measure | None]) -> Measure | None:
+def _sum(expr: sp.Expr) -> Measure | None:
     # Rational coefficients are brought to one denominator: the bound does not grow with the
     # number of terms.
     split = [term.as_coeff_Mul() for term in expr.args]
     common = math.lcm(*(int(c.q) for c, _ in split))
     parts = []
     for coefficient, rest in split:
-        part = _measure(rest, known)
+        part = measure(rest)
         if part is None:
             return None
         parts.append((_log2(abs(int(coefficient * common))) + part.numerator, part))

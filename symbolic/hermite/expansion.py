@@ -11,7 +11,6 @@ written ``He(2, x1)*x2``, as the parser reads it.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,11 @@ from ...pages import Typeset
 from ..exact.fields import common_field, exact_field
 from ..exact.polynomial_elements import checked_variables, element_from_terms, polynomial_element
 from ..expressions.parser import parse_expression
-from ..gaussian.hermite_polynomials import checked_order, he_coefficients_from_moments
+from ..gaussian.hermite_polynomials import (
+    checked_order,
+    he_coefficients_from_moments,
+    index_factorial,
+)
 from . import tensors as hermite_tensors
 from .heat_flow import checked_element, function_of, symbol_of
 
@@ -286,7 +289,7 @@ class HermiteExpansion(Typeset):
         """Return μ_α = E[f He_α]."""
         key = _multi_index(alpha, len(self.variables))
         value = self.symbol_element.get(key, self.field.zero)
-        return self.field.to_sympy(value * self.field.convert(_factorial(key)))
+        return self.field.to_sympy(value * self.field.convert(index_factorial(key)))
 
     def he_coefficients(self) -> dict[tuple[int, ...], sp.Expr]:
         """Return all non-zero c_α by multi-index, by degree and then by the first variables."""
@@ -356,7 +359,7 @@ class HermiteExpansion(Typeset):
         first, second = self._over_one_field(other)
         domain = first.ring.domain
         shared = first.keys() & second.keys()
-        terms = (first[m] * second[m] * domain.convert(_factorial(m)) for m in shared)
+        terms = (first[m] * second[m] * domain.convert(index_factorial(m)) for m in shared)
         return domain.to_sympy(sum(terms, domain.zero))
 
     def __add__(self, other: HermiteExpansion | sp.Expr | Fraction | int) -> HermiteExpansion:
@@ -512,7 +515,3 @@ def _multi_index(alpha: Sequence[int] | int, size: int) -> tuple[int, ...]:
             "give one order per variable"
         )
     return tuple(checked_order(n, f"in the multi-index {alpha!r}") for n in key)
-
-
-def _factorial(alpha: tuple[int, ...]) -> int:
-    return math.prod(map(math.factorial, alpha))

@@ -31,6 +31,7 @@ and the generating function of He_k.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -76,10 +77,7 @@ def _polynomial(coefficients: list[sp.Expr]) -> Polynomial:
 def _sum(p: Polynomial, q: Polynomial) -> Polynomial:
     if not p or not q:
         return p or q
-    longer, shorter = (p, q) if len(p) >= len(q) else (q, p)
-    return _polynomial(
-        [c + d for c, d in zip(longer, shorter, strict=False)] + list(longer[len(shorter) :])
-    )
+    return _polynomial([c + d for c, d in itertools.zip_longest(p, q, fillvalue=sp.S.Zero)])
 
 
 def _scaled(p: Polynomial, factor: sp.Expr) -> Polynomial:

@@ -24,7 +24,7 @@ from sympy.polys.rings import PolyElement
 from ...errors import AssumptionError, ParameterError
 from ..exact.fields import common_field, exact_field
 from ..expressions.exact_numbers import require_exact
-from ..gaussian.hermite_polynomials import checked_order
+from ..gaussian.hermite_polynomials import checked_order, index_factorial
 
 _MOST_ENTRIES = 100_000
 
@@ -68,7 +68,7 @@ def hermite_tensor(symbol: PolyElement, k: int) -> sp.ImmutableDenseNDimArray:
 
 
 def _moment(domain: Any, monomial: tuple[int, ...], coefficient: Any) -> sp.Expr:
-    return domain.to_sympy(coefficient * domain.convert(math.prod(map(math.factorial, monomial))))
+    return domain.to_sympy(coefficient * domain.convert(index_factorial(monomial)))
 
 
 @overload
@@ -169,7 +169,7 @@ def rotated(symbol: PolyElement, rotation: sp.MatrixBase) -> PolyElement:
         sum((from_matrix(c) * g for c, g in zip(row, target.gens, strict=True)), target.zero)
         for row in rows
     ]
-    return _composed({m: from_ring(c) for m, c in symbol.items()}, images, target)
+    return composed({m: from_ring(c) for m, c in symbol.items()}, images, target)
 
 
 def orthogonal_matrix(
@@ -232,10 +232,10 @@ def _orthogonal_rows(rotation: sp.MatrixBase, size: int) -> tuple[Any, list[list
     return number_field, rows
 
 
-def _composed(
+def composed(
     terms: dict[tuple[int, ...], Any], images: list[PolyElement], ring: Any
 ) -> PolyElement:
-    """Horner's rule in the last variable, on coefficients that are polynomials in the others."""
+    """Return Σ c_α Π images^α, by Horner's rule in one image after the other."""
     if not terms:
         return ring.zero
     if not images:
@@ -245,5 +245,5 @@ def _composed(
         slices.setdefault(monomial[-1], {})[monomial[:-1]] = c
     total = ring.zero
     for power in range(max(slices), -1, -1):
-        total = total * images[-1] + _composed(slices.get(power, {}), images[:-1], ring)
+        total = total * images[-1] + composed(slices.get(power, {}), images[:-1], ring)
     return total

@@ -51,6 +51,7 @@ from ..expressions.functions import relu
 from ..expressions.regularity import Parity, analyse
 from ..gaussian.hermite_polynomials import pairings
 from ..hermite.heat_flow import function_of
+from ..hermite.tensors import composed
 from ..targets.cases import without_splitting
 from ..targets.conditional_spans import MultiIndex, SpanRow, SpanSource
 from ..targets.formal_fields import spanned
@@ -171,7 +172,7 @@ class _LabelAtPoint:
                 if row[i]:
                     image += gen * (row[i] * unit)
             images.append(image)
-        return _horner(cleared, images, 0, ring)
+        return composed(cleared, images, ring)
 
     def vectors(self, power: int, order: int) -> tuple[tuple[sp.Expr, ...], ...]:
         """Return E[y^p q], or the rows of E[y^p (q qᵀ - P)]; without those that vanish."""
@@ -309,21 +310,6 @@ def _point(
         step = (2 * i + 3 * number) % 5 - 2 or 1
         total = [a + b * step for a, b in zip(total, row, strict=True)]
     return total
-
-
-def _horner(terms: Terms, images: Sequence[PolyElement], i: int, ring: Any) -> PolyElement:
-    """Return Σ c_α Π images^α, by Horner's rule in one image after the other."""
-    if i == len(images):
-        return ring.ground_new(sum(terms.values(), ring.domain.zero))
-    groups: dict[int, Terms] = {}
-    for alpha, c in terms.items():
-        groups.setdefault(alpha[i], {})[alpha] = c
-    value = ring.zero
-    for n in range(max(groups, default=0), -1, -1):
-        value = value * images[i]
-        if n in groups:
-            value += _horner(groups[n], images, i + 1, ring)
-    return value
 
 
 def _flow(terms: Terms, variances: Sequence[Element]) -> Terms:

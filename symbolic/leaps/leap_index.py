@@ -45,6 +45,7 @@ from ...pages import Typeset
 from ..expressions.activations import Activation, activation
 from ..expressions.expression_text import expression_text, plain_fields
 from ..expressions.parser import Parameters
+from ..gaussian.hermite_polynomials import index_factorial
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import HIGHEST_OPEN_ORDER, hermite_coefficient
 from ..hermite.expansion import expansion_latex, expansion_text
@@ -303,7 +304,7 @@ def first_coefficient(
             undecided = undecided or error
             continue
         if not vanishes:
-            return alpha, c * math.prod(map(math.factorial, alpha))
+            return alpha, c * index_factorial(alpha)
     if undecided is not None:
         raise undecided
     return None
@@ -321,7 +322,7 @@ def _first_of_case(
     alpha = next(sure, None)
     if alpha is None:
         alpha = next(a for a in order if not f.vanish([coefficients[a]], what))
-    return alpha, coefficients[alpha] * math.prod(map(math.factorial, alpha))
+    return alpha, coefficients[alpha] * index_factorial(alpha)
 
 
 def highest_open_order(dimension: int) -> int:
@@ -489,7 +490,7 @@ def _next_of_polynomial(
     if (term := next(first, None)) is None:
         return None
     order, alpha = term
-    return order, alpha, f.expansion.he_coefficient(alpha) * math.prod(map(math.factorial, alpha))
+    return order, alpha, f.expansion.he_coefficient(alpha) * index_factorial(alpha)
 
 
 def _by_order(
@@ -637,3 +638,8 @@ def isotropic_leap(f: Target) -> IsotropicLeap:
         steps.append(IsotropicStep(order, subspace, span.rows))
     value = max(step.order for step in steps)
     return IsotropicLeap(value, target=f.name, steps=tuple(steps))
+
+
+def power_of_d(order: int) -> str:
+    """Write d to an order, as samples are counted."""
+    return "d" if order == 1 else f"d^{int(order)}"

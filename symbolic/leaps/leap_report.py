@@ -33,6 +33,7 @@ from .leap_index import (
     highest_open_order,
     isotropic_leap,
     leap_index,
+    power_of_d,
 )
 
 
@@ -273,23 +274,24 @@ its wording is not verified)
         """What follows for learning, with what each statement rests on."""
         result = [
             Consequence(
-                f"one giant step: n ≍ {_power(self.leap_index)} samples to learn something, "
+                f"one giant step: n ≍ {power_of_d(self.leap_index)} samples to learn something, "
                 "and no fewer",
                 Standing.THEOREM,
                 "arXiv 2305.18270",
             )
         ]
         if self.coordinate_leap is not None:
+            time = power_of_d(max(self.coordinate_leap, 2))
             result.append(
                 Consequence(
-                    f"online SGD: time {_power(max(self.coordinate_leap, 2))}, up to logarithms, "
+                    f"online SGD: time {time}, up to logarithms, "
                     "if f is sparse in these coordinates",
                     Standing.CONJECTURE,
                     "arXiv 2302.11055",
                 )
             )
         if self.isotropic_leap is not None:
-            time = _power(max(self.isotropic_leap, 2))
+            time = power_of_d(max(self.isotropic_leap, 2))
             result.append(
                 Consequence(
                     f"online SGD, rotation-invariant form: time {time}",
@@ -414,9 +416,5 @@ def leaps(f: Target) -> LeapReport:
     )
 
 
-def _power(order: int) -> str:
-    return "d" if order == 1 else f"d^{int(order)}"
-
-
 def _half_power(order: int) -> str:
-    return _power(order // 2) if order % 2 == 0 else f"d^({order}/2)"
+    return power_of_d(order // 2) if order % 2 == 0 else f"d^({order}/2)"

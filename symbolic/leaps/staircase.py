@@ -51,6 +51,7 @@ from ..targets.formal_fields import in_atoms, read_data, reading
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
 from ..targets.target import Target, target as read_target
+from .leap_index import power_of_d
 from .readout_clusters import ReadoutClusters, checked_readouts, readout_clusters, short_vector_text
 
 EXACT = "exact"
@@ -772,21 +773,17 @@ def _needs(result: Staircase) -> list[str]:
         more = " or random biases" if not result.mask.biases else ""
         return [
             f"no order leads on with the degrees of the student; another activation{more} would, "
-            f"at order {order}, n = Θ({_power_of_d(order)}) samples a step"
+            f"at order {order}, n = Θ({power_of_d(order)}) samples a step"
         ]
     lines = []
     if result.student_order is not None:
         lines.append(
             f"k(U) = {result.student_order}: needs order {result.student_order}, "
-            f"n = Θ({_power_of_d(result.student_order)}) samples a step"
+            f"n = Θ({power_of_d(result.student_order)}) samples a step"
         )
     if result.student_order is not None and order is not None and order < result.student_order:
         lines.append(f"with all degrees, order {order} would do: another activation or biases")
     return lines or ["which order would lead on is not decided"]
-
-
-def _power_of_d(order: int) -> str:
-    return "d" if order == 1 else f"d^{order}"
 
 
 def _cluster_lines(result: Staircase, clusters: ReadoutClusters) -> list[str]:

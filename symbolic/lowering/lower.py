@@ -13,8 +13,8 @@ from functools import lru_cache, partial
 import sympy as sp
 
 from ...errors import EmissionError
-from ..expressions.averages import DataAverage
-from ..gaussian.accuracy import nodes_of, rewrite_for_accuracy
+from ..expressions.averages import DataAverage, outermost as nodes_of
+from ..gaussian.accuracy import rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.jumps import integrate_deltas
 from ..gaussian.ramp_moments import RampAverage

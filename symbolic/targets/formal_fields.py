@@ -257,7 +257,7 @@ def read_data(kind: Any, content: Any) -> Any:
             # A result that has no entry stands, with its entries, among those of the whole.
             inside = is_dataclass(hint) and f.name not in content
             result[f.name] = read_data(hint, content if inside else content[f.name])
-        return kind(**result)
+        return typing.cast(Any, kind)(**result)
     return kind(content)
 
 

@@ -22,7 +22,6 @@ variable (derived here): the work does not depend on how the functions in f are 
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from ..expressions.activations import Activation
 from ..expressions.averages import Average
 from ..expressions.expression_text import expression_text
 from ..gaussian.enclosed_formulas import FormulaBalls
+from ..gaussian.hermite_polynomials import index_factorial
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.expansion import HermiteExpansion, expansion_latex, expansion_text
 from .ridge_norms import degree_norms, mean_square, part_up_to, ridge_degree_norms
@@ -109,7 +109,7 @@ def bounded_norms(f: Target, subspace: Subspace) -> BoundedNorms:
     for term in ridge_terms(f.expr, f.variables):
         symbol = rounded_symbol(term, f.variables, highest, _BITS)
         beyond = mean_square([term]).evalf(_DIGITS) - sum(
-            (math.prod(map(math.factorial, alpha)) * c**2 for alpha, c in symbol.items()), sp.QQ(0)
+            (index_factorial(alpha) * c**2 for alpha, c in symbol.items()), sp.QQ(0)
         )
         symbols.append(symbol)
         if beyond > _ROUNDING:

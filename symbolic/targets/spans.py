@@ -39,7 +39,9 @@ from ..exact.constant_enclosures import NoEnclosure
 from ..exact.fields import common_field, formal_field
 from ..exact.series import truncated, truncated_product
 from ..expressions.regularity import Parity
+from ..gaussian.hermite_polynomials import index_factorial
 from .activation_mask import DegreeMask
+from .cases import minor
 from .closed_symbols import Erf, Factor, Mode, Open, OpenKernel, Setting, SymbolForm, closed_symbol
 from .conditional_spans import (
     HIGHEST_DEGREE,
@@ -120,23 +122,23 @@ class CertifiedRank:
         if all(self._has_interval(entry) for part in rows for entry in part):
             intervals = [[self.certifier.interval(entry) for entry in part] for part in rows]
             for j in columns:
-                if excludes_zero(_minor(intervals, [*self._pivots, j])):
+                if excludes_zero(minor(intervals, [*self._pivots, j])):
                     self.certifier.used_enclosures |= not self.certifier.is_exact
                     return j
         unclear = []
         for j in columns:
-            minor = _minor(rows, [*self._pivots, j])
-            zero = self.certifier.numerator_vanishes(minor)
+            value = minor(rows, [*self._pivots, j])
+            zero = self.certifier.numerator_vanishes(value)
             if zero is False:
                 return j
             if zero is None:
-                unclear.append((j, minor))
+                unclear.append((j, value))
         case = self.certifier.case
         if case is not None and unclear:
-            minors = {j: self.certifier.expression(minor) for j, minor in unclear}
+            minors = {j: self.certifier.expression(value) for j, value in unclear}
             if case.decide(minors.values()):
                 return None
-            return next(j for j, minor in minors.items() if not case.decide([minor]))
+            return next(j for j, value in minors.items() if not case.decide([value]))
         self.is_unclear = self.is_unclear or bool(unclear)
         return None
 
@@ -180,15 +182,15 @@ class CertifiedRank:
                 raise UndecidedError(
                     f"whether coordinate {j + 1} is a pivot of the span cannot be decided"
                 )
-        determinant = _minor(rows, pivots)
+        determinant = minor(rows, pivots)
         numbers: list[sp.Expr] = []
         names: list[sp.Expr] = []
         for i, j in itertools.product(range(self.rank), range(self.width)):
-            minor = _minor(rows, [*pivots[:i], j, *pivots[i + 1 :]])
+            value = minor(rows, [*pivots[:i], j, *pivots[i + 1 :]])
             if self.certifier.case is None:
-                result = _quotient(field, minor, determinant)
+                result = _quotient(field, value, determinant)
             else:
-                result = field(minor) / field(determinant)
+                result = field(value) / field(determinant)
             if isinstance(result, sp.Expr):
                 names.append(result)
             numbers.append(result if isinstance(result, sp.Expr) else field.to_sympy(result))
@@ -214,28 +216,6 @@ def _common_multiple(a: Any, b: Any) -> Any:
         (first,), (second,) = a.monoms(), b.monoms()
         return a.ring.from_dict({tuple(map(max, first, second)): a.ring.domain.one})
     return a * b
-
-
-def _minor(rows: Sequence[Sequence[Any]], columns: Sequence[int]) -> Any:
-    """Return the determinant of the first rows at some columns, by Laplace expansion."""
-    if len(columns) == 1:
-        return rows[0][columns[0]]
-    # Row by row, each minor of the first rows once.
-    minors: dict[tuple[int, ...], Any] = {(c,): rows[0][c] for c in columns}
-    for size in range(2, len(columns) + 1):
-        row = rows[size - 1]
-        larger: dict[tuple[int, ...], Any] = {}
-        for chosen in itertools.combinations(columns, size):
-            total = None
-            for position, c in enumerate(chosen):
-                rest = (*chosen[:position], *chosen[position + 1 :])
-                term = row[c] * minors[rest]
-                if (size - 1 - position) % 2:
-                    term = -term
-                total = term if total is None else total + term
-            larger[chosen] = total
-        minors = larger
-    return minors[tuple(columns)]
 
 
 def _quotient(field: Any, numerator: Any, denominator: Any) -> Element | sp.Expr:
@@ -349,7 +329,7 @@ class Expander:
         if mode not in self._series:
             series = self.ring.one
             if mode.exponent:
-                series = self.exponential(self.lifted(mode.exponent))
+                series = self.along(self.lifted(mode.exponent), itertools.repeat(series))
             if mode.frequency:
                 sine = self.sine(self.lifted(mode.frequency), mode.is_sine)
                 series = self._product(series, sine)
@@ -386,32 +366,21 @@ class Expander:
             sign = -sign
 
     def along(self, line: PolyElement, derivatives: Iterable[Element]) -> PolyElement:
-        """Return Σ c_n line^n/n!."""
+        """Return Σ c_n line^n/n!, of a polynomial without constant term."""
         total, power = self.ring.zero, self.ring.one
         for n, c in enumerate(derivatives):
             if c:
                 total = total + power * c
-            if not line:
+            power = self._product(power, line) * self._inverse(n + 1)
+            if not power:
                 break
-            power = power * line * self._inverse(n + 1)
-        return total
-
-    def exponential(self, exponent: PolyElement) -> PolyElement:
-        """Return e to a polynomial without constant term."""
-        total = term = self.ring.one
-        n = 0
-        while term:
-            n += 1
-            term = self._product(term, exponent) * self._inverse(n)
-            total = total + term
         return total
 
     def sine(self, frequency: PolyElement, is_sine: bool) -> PolyElement:
         """Return the sine or cosine of a linear form."""
         one = self.ring.domain.one
-        start = 1 if is_sine else 0
-        signs = ((n - start) % 4 for n in range(self.degree + 1))
-        return self.along(frequency, ({0: one, 2: -one}.get(n, one * 0) for n in signs))
+        cosines = itertools.cycle((one, one * 0, -one, one * 0))
+        return self.along(frequency, itertools.islice(cosines, 3 if is_sine else 0, None))
 
     def lifted(self, p: PolyElement) -> PolyElement:
         """Return a polynomial over the larger field, without the terms beyond the degree."""
@@ -767,9 +736,7 @@ class _Attempt:
     ) -> Iterator[tuple[MultiIndex, MultiIndex, list[Element]]]:
         """Yield (exponents of s, of q, coefficient of ∇F) for the degrees that pass."""
         assert self.expander is not None
-        weight = self.field.convert_from(
-            sp.QQ(1, math.prod(math.factorial(n) for n in outside)), sp.QQ
-        )
+        weight = self.field.convert_from(sp.QQ(1, index_factorial(outside)), sp.QQ)
         components = [self.expander.polynomial(form) for form in gradient]
         monomials = {monomial for component in components for monomial in component}
         for monomial in monomials:

@@ -25,13 +25,14 @@ from giantstep.derivations.spiked_random_features.convex.losses import (
     x,
     y,
 )
+from giantstep.derivations.spiked_random_features.convex.readout import picklable
 from giantstep.derivations.spiked_random_features.convex.smoothing import (
     LabelledEnvelope,
     closed_moments,
     smoothed_envelope,
     smoothed_loss,
 )
-from giantstep.derivations.spiked_random_features.convex.solution import solution_from
+from giantstep.derivations.spiked_random_features.solution import solution_from
 from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.gaussian.ramp_moments import RampAverage
@@ -45,7 +46,7 @@ HALF = sp.Rational(1, 2)
 PIECEWISE = {
     "square": 0, "huber(0.3)": 0, "absolute": 0, "relu(abs(y - x) - 1/5)": 0,
     "3*relu(y - x)/4 + relu(x - y)/4": 0, "quantile(0.3)": 0, "insensitive(0.2)": 0,
-    "hinge": 1, "relu(1 - y*x)**2/2": -1,
+    "hinge": 1, "relu(1 - y*x)**2/2": -1, "relu(y - x) + relu(y - x - 1)": 0,
 }  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def test_the_smoothed_envelope_is_the_gaussian_average_of_the_envelope(loss, lab
         [{"relu": lambda u: max(u, 0)}, "mpmath"],
     )  # fmt: skip
     deviation = mpmath.sqrt(mpmath.mpf(3) / 5)
-    breaks = (-2.3, -1.6, -1.5, -1.3, -1, -0.69, -0.3, 0, 0.3, 0.69, 1, 1.3, 1.5)
+    breaks = (-3.6, -2.3, -1.6, -1.5, -1.3, -1, -0.69, -0.3, 0, 0.3, 0.69, 1, 1.3, 1.5)
     edges = [-9, *((k - mpmath.mpf("0.7")) / deviation for k in breaks), 9]
     wanted = mpmath.quad(
         lambda t: mpmath.npdf(t) * envelope(mpmath.mpf("0.7") + deviation * t), edges
@@ -164,9 +165,10 @@ def test_results_of_many_digits_are_shown_and_pickled():
     ctx.dps = 40
     third = ctx.mpf(1) / 3
     names = ("test_error", "training_loss", "test_loss", "objective")
+    errors = picklable(dict.fromkeys(names, ctx.mpf(10) ** -35))
     found = solution_from(
-        dict.fromkeys(names, third), dict.fromkeys(names, ctx.mpf(10) ** -35), (), alpha=1.0,
-        ridge=0.1, residual=0.0, iterations=1, nodes=9, digits=20,
+        picklable(dict.fromkeys(names, third)), errors=errors, alpha=1.0, ridge=0.1, residual=0.0,
+        iterations=1, quadrature_error=1e-35, nodes=9, digits=20,
     )  # fmt: skip
     assert "0.33333333333333333333\n" in str(found)
     copy = pickle.loads(pickle.dumps(found))

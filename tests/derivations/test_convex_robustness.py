@@ -12,8 +12,6 @@ import sympy as sp
 from scipy.special import erfinv, ndtr
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features import physics as symbols
-from giantstep.derivations.spiked_random_features.convex.energy import convex_free_energy
 from giantstep.derivations.spiked_random_features.convex.labels import label_channel
 from giantstep.derivations.spiked_random_features.convex.losses import (
     convex_loss,
@@ -27,26 +25,6 @@ from giantstep.derivations.spiked_random_features.convex.solver import (
     inner_widths,
 )
 from giantstep.numeric.kernel_arrays import converged_tables
-from giantstep.symbolic.expressions.activations import activation
-from giantstep.symbolic.systems.random_matrix import Resolvent
-
-
-@pytest.mark.parametrize("finite_width", [False, True])
-def test_for_the_square_loss_a_step_in_m_or_theta_ends_at_the_minimum(finite_width):
-    energy = convex_free_energy(
-        convex_loss("square"), label_channel("teacher", "sin", 0.1), activation("erf"),
-        finite_width=finite_width,
-    )  # fmt: skip
-    values = {e.unknown: e.value for e in energy.equations}
-    # Where a step ends does not depend on where it begins.
-    along_m = values[symbols.m].diff(symbols.m)
-    assert sp.simplify(along_m) == 0
-    by_conjugate = values[symbols.theta].diff(symbols.theta_hat)
-    along_theta = values[symbols.theta].diff(symbols.theta)
-    along_theta += by_conjugate * values[symbols.theta_hat].diff(symbols.theta)
-    # The resolvent is V_2, by its own equation.
-    at_solution = sp.simplify(along_theta).replace(Resolvent, lambda *_: symbols.V2)
-    assert sp.simplify(at_solution) == 0
 
 
 @pytest.mark.parametrize(
@@ -118,15 +96,15 @@ def test_inner_averages_are_as_narrow_as_overlaps_are_large():
 
 
 def test_averages_bend_where_predictions_leave_a_kink():
-    # C = 5 erf(3κ), of variance 0.04: averages of what has a kink at 1 vary where C is near it.
-    law = _law(3.0, m=5.0)._replace(variance=np.full_like(NODES, 0.04))
-    places, width = bends(law, (1.0,))
+    # C − 1 = 5 erf(3κ) − 1, of deviation 0.2: averages of what has a kink at 1 vary near its zero.
+    distance = (5 * np.array([math.erf(3 * k) for k in NODES]) - 1) / 0.2
+    places, width = bends([distance])
     kink = float(erfinv(1 / 5)) / 3
     assert min(abs(place - kink) for place in places) < width
     slope = 5 * 6 / math.sqrt(math.pi) * math.exp(-((3 * kink) ** 2)) / 0.2
     assert width == pytest.approx(2 / slope, rel=0.3)
     # A prediction that does not move bends nothing.
-    assert bends(law._replace(mean=np.zeros_like(NODES)), (1.0,)) == ([], np.inf)
+    assert bends([np.zeros_like(NODES)]) == ([], np.inf)
 
 
 # ------------------------------------------------------------------ solved readouts

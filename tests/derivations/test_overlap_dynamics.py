@@ -288,6 +288,7 @@ def test_networks_follow_the_map():
     assert compared(FIRST, steps=[1, 4], dimension=500, seeds=8, names=OVERLAPS, seed=3) < 4
 
 
+@pytest.mark.slow
 def test_networks_follow_small_batches_of_a_fixed_size():
     """Means over batches: 20 samples, where 1 - 1/n and d/n count."""
     model = FIRST.at(alpha0=None, step_samples=20, dimension=60, step_size=0.3)

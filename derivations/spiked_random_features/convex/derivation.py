@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
@@ -105,10 +104,9 @@ class ConvexCase:
         _check(self)
 
 
+# Once for all readouts that differ in numbers only.
 @lru_cache(maxsize=128)
 def _check(case: ConvexCase) -> None:
-    # Once for all readouts that differ in numbers only.
-
     averages = case.energy().averages
     _ = averages.closed
     for metric in read_metrics(dict(case.metrics)).values():
@@ -141,7 +139,8 @@ class ConvexDerivation:
 
 
 @derived("convex_readout", ConvexDerivation)
-def _derivation(case: ConvexCase) -> ConvexDerivation:
+def convex_derivation(case: ConvexCase) -> ConvexDerivation:
+    """Derive the code of a case."""
     with deriving(f"the {case.loss} loss", 3) as done:
         system = case.system()
         done()
@@ -171,22 +170,8 @@ def _law(energy: ConvexFreeEnergy) -> dict[str, Any]:
     return {"law": source, "law_arguments": tuple(names.values())}
 
 
-def convex_derivation(case: ConvexCase, cache: FileCache) -> ConvexDerivation:
-    """Return the derivation of a case, from the cache where it is there."""
-    return _derivation(cache, case)
-
-
 @lru_cache(maxsize=128)
-def _loaded(case: ConvexCase, folder: str) -> LoadedKernel:
+def loaded_kernel(case: ConvexCase, folder: str) -> LoadedKernel:
+    """Return the kernel of a case, one for all readouts."""
     cache = FileCache(folder)
-    return _derivation(cache, case).code.load(cache)
-
-
-def loaded_kernel(case: ConvexCase, cache: FileCache) -> LoadedKernel:
-    """Return the kernel of a case, one for all readouts: what it has worked decides on compiling.
-
-    See Also
-    --------
-    giantstep.numeric.kernel_code.Work
-    """
-    return _loaded(case, os.fspath(cache.folder))
+    return convex_derivation(cache, case).code.load(cache)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,57 +44,12 @@ _ROUGH_STEP = 0.35
 _SMALLEST_OVERLAP = 1e-12
 
 
-class Rows(ABC):
-    """The rows of features whose teacher is what the square loss sees of the labels.
-
-    Attributes
-    ----------
-    features : SpikedRandomFeatures or VocabularyFeatures
-    """
-
-    features: Any
-
-    @property
-    @abstractmethod
-    def parameters(self) -> SpikeParameters | VocabularyParameters:
-        """Spikes, bulk variances and the alignment."""
-
-    @property
-    @abstractmethod
-    def bulk(self) -> BulkData:
-        """The law of their bulk, where kernels take it as data."""
-
-    @property
-    @abstractmethod
-    def case(self) -> Mapping[str, Any]:
-        """Which equations hold: fields of :class:`.derivation.ConvexCase`."""
-
-    @property
-    @abstractmethod
-    def values(self) -> Mapping[str, float]:
-        """Their parameters in a kernel, by name."""
-
-    @property
-    @abstractmethod
-    def attributes(self) -> dict[str, Any]:
-        """What identifies them in a dataset, as plain values."""
-
-    @abstractmethod
-    def start(self, alphas: Array, ridge: float) -> Mapping[str, Array]:
-        """Return the unknowns of the square loss by name, and q1 as it has them."""
-
-    @abstractmethod
-    def directions(self, *, exact: bool) -> Directions:
-        """Return how parameters of the equations move with those of the features."""
-
-    @abstractmethod
-    def exact(self, ctx: Any) -> dict[str, Any]:
-        """Return beta and :attr:`values` as numbers of mpmath."""
-
-
 @dataclass(frozen=True)
-class OneKind(Rows):
-    """One kind of rows, with the equations that the paper prints."""
+class OneKind:
+    """One kind of rows, with the equations that the paper prints.
+
+    The teacher of the features is what the square loss sees of the labels.
+    """
 
     features: SpikedRandomFeatures
 
@@ -166,7 +120,7 @@ class OneKind(Rows):
         return found.single(2, min(0, math.floor(math.log2(4 * found.step / _ROUGH_STEP))))
 
     def start(self, alphas: Array, ridge: float) -> Mapping[str, Array]:
-        """Solve the square loss on one rule in one batch."""
+        """Return the unknowns of the square loss by name, and q1 as it has them, in one batch."""
         kernel, values = self._square._kernel, self._square._parameter_values()
         columns: dict[str, Any] = {**values, "alpha": alphas, "ridge": ridge}
         points = [np.broadcast_to(columns[name], alphas.shape) for name in kernel.parameters]
@@ -175,8 +129,7 @@ class OneKind(Rows):
         return found | {"q1_orthogonal": _left_of(found["q1"], found["psi"] ** 2)}
 
     def directions(self, *, exact: bool) -> Directions:
-        """Return those of the model."""
-
+        """Return how parameters of the equations move with those of the features."""
         return directions(self.features, exact=exact)
 
     def exact(self, ctx: Any) -> dict[str, Any]:
@@ -185,7 +138,7 @@ class OneKind(Rows):
 
 
 @dataclass(frozen=True)
-class SeveralKinds(Rows):
+class SeveralKinds:
     """Several letters, with the closed form of their equations."""
 
     features: VocabularyFeatures
@@ -256,6 +209,9 @@ class SeveralKinds(Rows):
         require_direct_letters(self.features)
         found = {**self.values, "beta": self.features.beta}
         return {name: ctx.mpf(repr(value)) for name, value in found.items()}
+
+
+Rows: TypeAlias = OneKind | SeveralKinds
 
 
 def rows_of(features: object, width: int | None = None) -> Rows:

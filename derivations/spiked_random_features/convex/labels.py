@@ -10,6 +10,7 @@ logistic :math:`P(y = 1) = 1/(1 + e^{-z})`
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import sympy as sp
@@ -103,16 +104,11 @@ def takes_signs_only(teacher: Activation) -> bool:
     atoms = sorted(steps.atoms(sp.Heaviside), key=str)
     if not atoms:
         return False
-    values = {sp.expand((steps**2).xreplace(dict(zip(atoms, choice, strict=True))))
-              for choice in _choices(len(atoms))}  # fmt: skip
+    choices = itertools.product((sp.S.Zero, sp.S.One), repeat=len(atoms))
+    values = {
+        sp.expand((steps**2).xreplace(dict(zip(atoms, choice, strict=True)))) for choice in choices
+    }
     return values == {sp.S.One}
-
-
-def _choices(n: int) -> list[tuple[sp.Integer, ...]]:
-    found: list[tuple[sp.Integer, ...]] = [()]
-    for _ in range(n):
-        found = [(*c, value) for c in found for value in (sp.S.Zero, sp.S.One)]
-    return found
 
 
 def label_channel(labels: object, teacher: str | Activation, noise_variance: float) -> Labels:

@@ -216,7 +216,7 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
 
     @cached_property
     def _derivation(self) -> ConvexDerivation:
-        return convex_derivation(self._case, self._cache)
+        return convex_derivation(self._cache, self._case)
 
     @property
     def structure(self) -> str:
@@ -333,11 +333,7 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
             refined = self.kernel().solve(
                 alpha=alpha, ridge=ridge, digits=digits, start=start, progress=progress
             )
-            # Numbers of mpmath's own context can be pickled; their digits stay.
-            values, errors = (
-                {name: mpmath.mp.make_mpf(x._mpf_) for name, x in given.items()}
-                for given in (refined.values, refined.errors)
-            )
+            values, errors = picklable(refined.values), picklable(refined.errors)
         letters = self._case.letters
         return solution_from(
             values,
@@ -525,6 +521,11 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
             f"ConvexReadout(loss={str(self.convex_loss)!r}, labels={self.labels!r}, "
             f"width={self.width}, features={self.features!r})"
         )
+
+
+def picklable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return numbers of mpmath in its own context, where their digits stay."""
+    return {name: mpmath.mp.make_mpf(x._mpf_) for name, x in values.items()}
 
 
 def exact_values(readout: ConvexReadout, ctx: Any) -> dict[str, Any]:

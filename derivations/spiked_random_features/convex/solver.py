@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
@@ -66,7 +67,7 @@ class ReadoutSolver:
     @cached_property
     def kernel(self) -> LoadedKernel:
         """The generated code, loaded."""
-        return loaded_kernel(self.case, self.cache)
+        return loaded_kernel(self.case, os.fspath(self.cache.folder))
 
     @cached_property
     def arrays(self) -> KernelArrays:
@@ -105,7 +106,7 @@ class ReadoutSolver:
 
     def _law(self, unknowns: Mapping[str, float]) -> Law:
         """Return the law of predictions where crossings are looked for."""
-        derivation = convex_derivation(self.case, self.cache)
+        derivation = convex_derivation(self.cache, self.case)
         known = {"kappa": NODES, **self._profile, **unknowns}
         law = GeneratedFunction(derivation.law, "law")
         found = law(*(known[name] for name in derivation.law_arguments))
@@ -122,10 +123,12 @@ class ReadoutSolver:
         law, inner = self._law(unknowns), None
         if residual:
             law = self._residuals(law)
-            places, width = bends(law, self._kinks)
+            places, width = bends(_distances(law, self._kinks))
             inner = _SEEN * np.sqrt(law.free_variance) / self._label_slopes(law)
         elif inner_nodes:
-            places, width = bends(law._replace(variance=law.variance + _LOSS_WIDTH**2), (0.0,))
+            smoothed = law._replace(variance=law.variance + _LOSS_WIDTH**2)
+            # Of signs, and of a loss that bends where the proximal point leaves a slope of zero.
+            places, width = bends([*_distances(law, (0.0,))[:1], *_distances(smoothed, (0.0,))])
             inner = inner_widths(law, smooth=not self._kinks)
         else:
             places, width = folds(law, self._kinks, self._field)
@@ -286,7 +289,7 @@ _SMALLEST_INNER = 0.03
 _LOSS_WIDTH = 1.8
 _FAR = 4.0
 # Nodes beyond have too little density to matter.
-_FARTHEST = 6.0
+_FARTHEST = 5.0
 # Widths of steps that are smoothed by a Gaussian variable, in its standard deviations: in kappa
 # and in the inner variable, whose rules have steps of other lengths to a width.
 _BEND, _SEEN = 2.0, 1.4
@@ -392,19 +395,27 @@ def _zero_between(level: Array, k: int) -> float:
     return float(NODES[first] + place * (NODES[1] - NODES[0]))
 
 
-def bends(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
+def _distances(law: Law, kinks: Sequence[float]) -> list[Array]:
+    """Return how far predictions are from kinks and the ends of their ramps, in deviations."""
+    ends = [end for kink in kinks for end in (kink, kink - law.step, kink + law.step)]
+    # Where the student saturates the variance underflows.
+    deviation = np.sqrt(np.maximum(law.variance, np.finfo(float).tiny))
+    return [(law.mean - end) / deviation for end in ends]
+
+
+def bends(distances: Sequence[Array]) -> tuple[list[float], float]:
     """Return places that are as near as averages over all but kappa are narrow, and their width.
 
-    Such an average is one of the distance of predictions from a kink, or from where the proximal
-    point leaves it, in standard deviations.
+    Parameters
+    ----------
+    distances : sequence of array
+        Of predictions from where an integrand bends, in standard deviations, at :data:`NODES`.
     """
     steepness = np.zeros_like(NODES)
-    for kink in kinks:
-        for end in (kink, kink - law.step, kink + law.step):
-            level = (law.mean - end) / np.sqrt(law.variance)
-            seen = (np.abs(level) < _FAR) & (np.abs(NODES) < _FARTHEST)
-            slope = np.where(seen, np.abs(np.gradient(level, NODES)), 0.0)
-            steepness = np.maximum(steepness, slope)
+    for level in distances:
+        seen = (np.abs(level) < _FAR) & (np.abs(NODES) < _FARTHEST)
+        slope = np.where(seen, np.abs(np.gradient(level, NODES)), 0.0)
+        steepness = np.maximum(steepness, slope)
     with np.errstate(divide="ignore"):
         widths = np.maximum(_BEND / steepness, _SMALLEST_WIDTH)
     places: list[float] = []

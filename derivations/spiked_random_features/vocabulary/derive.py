@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ....errors import ExpressionError
-from ....numeric.cache import FileCache
 from ....symbolic.expressions.activations import Activation, activation, z as activation_variable
 from ....symbolic.expressions.parser import parse_target
 from ....symbolic.gaussian.expectation import GaussianExpectation
@@ -36,29 +35,6 @@ _CENTRE = sp.Symbol("centre", real=True)
 _BULK_VARIANCE = sp.Symbol("bulk_variance", positive=True)
 _SPREAD = sp.Symbol("orthogonal_alignment", positive=True)
 _INNER = sp.Symbol("s", real=True)
-
-
-def derive(student: str, teacher: str, *, teacher_kind: str) -> Derivation:
-    """Derive everything that numbers need, as text; see :class:`Derivation`."""
-    student_ = activation(student, argument="student")
-    if teacher_kind == "multi-index":
-        teacher_name, teacher_tables = teacher, ""
-        teacher_source, coordinates = multi_index_source(teacher)
-    else:
-        teacher_ = activation(teacher, argument="teacher")
-        teacher_name, coordinates = teacher_.name, 1
-        teacher_tables = _teacher_tables(teacher_, aligned=teacher_kind == "aligned")
-        teacher_source = _of_z("teacher", teacher_.expr)
-    return Derivation(
-        student=student_.name,
-        teacher=teacher_name,
-        coordinates=coordinates,
-        student_tables=_student_tables(student_),
-        precise_means=_precise_means(student_),
-        teacher_tables=teacher_tables,
-        teacher_source=teacher_source,
-        equations={bulk: equation_source(bulk) for bulk in BULKS},
-    )
 
 
 def equation_source(bulk: str) -> str:
@@ -219,20 +195,32 @@ class Derivation:
     equations: Mapping[str, str]
 
 
-def derivation(student: str, teacher: str, *, teacher_kind: str, cache: FileCache) -> Derivation:
-    """Return the derivation, from the cache where it is there.
+@derived("spiked_random_features/vocabulary", Derivation)
+def derivation(student: str, teacher: str, teacher_kind: str) -> Derivation:
+    """Derive everything that numbers need, as text.
 
     Parameters
     ----------
     student, teacher : str
     teacher_kind : {"single-index", "aligned", "multi-index"}
         "aligned": the labels are a function of κ, exactly.
-    cache : FileCache
     """
-    return _derivation(cache, student, teacher, teacher_kind)
-
-
-@derived("spiked_random_features/vocabulary", Derivation)
-def _derivation(student: str, teacher: str, teacher_kind: str) -> Derivation:
-
-    return derive(student, teacher, teacher_kind=teacher_kind)
+    student_ = activation(student, argument="student")
+    if teacher_kind == "multi-index":
+        teacher_name, teacher_tables = teacher, ""
+        teacher_source, coordinates = multi_index_source(teacher)
+    else:
+        teacher_ = activation(teacher, argument="teacher")
+        teacher_name, coordinates = teacher_.name, 1
+        teacher_tables = _teacher_tables(teacher_, aligned=teacher_kind == "aligned")
+        teacher_source = _of_z("teacher", teacher_.expr)
+    return Derivation(
+        student=student_.name,
+        teacher=teacher_name,
+        coordinates=coordinates,
+        student_tables=_student_tables(student_),
+        precise_means=_precise_means(student_),
+        teacher_tables=teacher_tables,
+        teacher_source=teacher_source,
+        equations={bulk: equation_source(bulk) for bulk in BULKS},
+    )

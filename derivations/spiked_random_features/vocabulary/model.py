@@ -358,7 +358,7 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum[Solution]):
             kind = "multi-index"
         elif orthogonal_alignment(self.parameters.overlaps) == 0:
             kind = "aligned"
-        return derivation(self.student, self.teacher, teacher_kind=kind, cache=self._cache)
+        return derivation(self._cache, self.student, self.teacher, kind)
 
     @cached_property
     def quadrature(self) -> LetterQuadrature:
