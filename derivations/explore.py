@@ -37,7 +37,7 @@ _POINTS, _LANDSCAPE_POINTS, _SPECTRUM_POINTS, _STEPS = 80, 60, 300, 400
 _FACTOR = 8.0
 _FIRST = {"alpha": 2.0, "ridge": 0.1}
 
-Values = Mapping[str, float]
+Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Subject:
     solve: Callable[[Values], Any]
     code: Callable[[Values], str]
     spectrum: Callable[[Values], Any] | None = None
-    landscape: Callable[..., Any] | None = None
+    landscape: Any = None
     unknowns: Sequence[str] = ()
 
 
@@ -392,10 +392,11 @@ def explore(model: object, *, port: int = 0, browser: bool = True, **values: flo
     MissingDependencyError
         Without bokeh.
     """
+    given: dict[str, Any] = {"port": port, **values}
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        explorer = serve(model, port=port, **values)
+        explorer = serve(model, **given)
         print(f"{explorer.url} (interrupt with Ctrl-C)", flush=True)
         if browser:
             webbrowser.open(explorer.url)
@@ -404,4 +405,4 @@ def explore(model: object, *, port: int = 0, browser: bool = True, **values: flo
         finally:
             explorer.stop()
         return explorer
-    return serve(model, port=port, embedded=True, **values)
+    return serve(model, embedded=True, **given)

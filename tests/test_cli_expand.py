@@ -59,7 +59,7 @@ def test_the_peak_of_one_step(run: Run, tmp_path: Path) -> None:
     found = Expansion.load(stored)
     assert found.parameter == "ridge" and found.terms("trained")[0][0] < 0
     assert plot.read_text().startswith("<?xml")
-    assert {path.name for path in tmp_path.iterdir()} == {"peak.json", "peak.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == {"peak.json", "peak.nc", "peak.svg"}
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ from giantstep.pages import Indented, Listing, Page, Table
 from giantstep.result import Number, Result, quantity
 from giantstep.runtime.precision import local_context
 from giantstep.symbolic.exact.enclosures import Enclosure
+from giantstep.symbolic.systems.equations import FreeEnergy
 
 STEP = OneGradientStep("erf", "erf", alpha=2.5, beta=1.2, step_size=3.0, noise_variance=0.16)
 SPIKED = SpikedRandomFeatures("erf", "erf")
@@ -73,6 +74,7 @@ MAGNET = lower(
         {M: sp.tanh(BETA * (M + H))}, name="magnet", parameters=(BETA, H)
     )
 )
+ENERGY = FreeEnergy(M**2 / 2 - sp.log(2 * sp.cosh(BETA * (M + H))) / BETA, (M,), (), (BETA, H))
 
 
 ISING = lower(
@@ -128,6 +130,9 @@ MADE: dict[str, Callable[[], Any]] = {
     "BranchDiagram": diagram,
     "Branch": lambda: diagram().branches[0],
     "SpecialPoint": lambda: diagram().points[0],
+    "Landscape": lambda: lower(
+        SaddlePointSystem.from_free_energy(ENERGY, name="magnet")
+    ).landscape("m", (-1, 1), points=20, beta=1.5, h=0.02),
     "PhaseDiagram": plane,
     "TransitionLine": lambda: plane().lines[0],
     "Spectrum": lambda: SPIKED.spectrum(alpha=2, points=100),

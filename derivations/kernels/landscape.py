@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -279,7 +279,7 @@ def _others(given: OpenKernel, of: str) -> tuple[sp.Symbol, ...]:
     return tuple(x for x in given.variables[0] if x != symbol)
 
 
-def _range(given: OpenKernel, of: str, within: object) -> tuple[float, float]:
+def _range(given: OpenKernel, of: str, within: Sequence[float] | None) -> tuple[float, float]:
     """Return the range, as it was given, as the unknown is declared, or around a solution."""
     if within is not None:
         return numbers_of(within, "within")
@@ -321,7 +321,9 @@ def _with_others(
         kernel = given.opened(("landscape", of), lambda: constrained(given.open.system, of, others))
     except StructureError as error:
         raise StructureError(f"with {of} held, {error}") from None
-    held = {name: x for name, x in _parameters(given).items() if name in kernel.parameters}
+    held: dict[str, Any] = {
+        name: x for name, x in _parameters(given).items() if name in kernel.parameters
+    }
     diagram = kernel.branches(
         of, within, zeros=(_SLOPE,), points=points, data=given.data, rtol=given.rtol, **held
     )

@@ -371,7 +371,7 @@ def _curve_figure(data: xr.Dataset, simulation: xr.Dataset | None) -> Any:
     axes = plot_curve(data, "test_error", simulation=simulation)
     if "test_error_strict_limit" in data:
         limit = {r"limit $p \to \infty$": data["test_error_strict_limit"].to_numpy()}
-        draw_lines_beside(axes, data["alpha"].to_numpy(), limit)
+        draw_lines_beside(axes, data["alpha"].values.tolist(), limit)
     return axes
 
 
@@ -379,10 +379,10 @@ def _functions_figure(data: xr.Dataset) -> Any:
     from .derivations.figures import draw_picture
 
     names = {"upper": "U", "limit": r"E_\infty", "lower": "L"}
-    x = data["kappa"].to_numpy()
-    lines = [Line(x, data["target"].to_numpy(), "target", beside=True)]
+    x = data["kappa"].values.tolist()
+    lines = [Line(x, data["target"].values.tolist(), "target", beside=True)]
     lines += [
-        Line(x, data[name].to_numpy(), rf"${letter} = {data.attrs[f'error_{name}']:.3g}$")
+        Line(x, data[name].values.tolist(), rf"${letter} = {data.attrs[f'error_{name}']:.3g}$")
         for name, letter in names.items()
     ]
     return draw_picture(Lines(
@@ -395,11 +395,11 @@ def _step_figure(data: xr.Dataset) -> Any:
     from .derivations.figures import draw_picture
 
     names = {"upper": "$U$", "limit": r"$E_\infty$", "lower": "$L$"}
-    x = data["spike_strength"].to_numpy()
+    x = data["spike_strength"].values.tolist()
     # Where a bound vanishes a logarithm does not end.
-    lines = [Line(x, data[n].to_numpy().clip(1e-8), label) for n, label in names.items()]
+    lines = [Line(x, data[n].clip(1e-8).values.tolist(), label) for n, label in names.items()]
     return draw_picture(Lines(
-        lines, "spike strength $r$", "test error", logarithmic="xy" if x.min() > 0 else "y",
+        lines, "spike strength $r$", "test error", logarithmic="xy" if min(x) > 0 else "y",
         levels={"best linear predictor": float(data["linear_bound"])},
     ))  # fmt: skip
 
