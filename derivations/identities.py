@@ -7,6 +7,7 @@ from typing import Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
+from sympy.polys.polyerrors import CoercionFailed
 
 from ..symbolic.gaussian.expectation import GaussianExpectation
 from ..symbolic.systems.random_matrix import MarchenkoPasturAverage
@@ -33,9 +34,19 @@ def vanishes(expr: sp.Expr) -> bool:
 
 
 def cancels(expr: sp.Expr) -> bool:
-    """Tell whether a rational function of everything in it is zero."""
+    """Tell whether a rational function of everything in it is zero, square roots included."""
     marks: dict[sp.Expr, sp.Expr] = {f: sp.Dummy() for f in expr.atoms(AppliedUndef)}
-    return bool(sp.expand(sp.numer(sp.together(expr.xreplace(marks)))) == 0)
+    expr = expr.xreplace(marks)
+    symbols = sorted(expr.free_symbols, key=lambda x: x.sort_key())
+    if symbols and expr.is_rational_function(*symbols):
+        # Arithmetic in the field reduces every fraction at once, and is faster than a big fraction.
+        field = sp.QQ.frac_field(*symbols)
+        try:
+            return bool(field.from_sympy(expr) == field.zero)
+        except (ValueError, ZeroDivisionError, CoercionFailed):
+            # Coefficients that are no rational numbers.
+            pass
+    return bool(sp.expand(sp.numer(sp.together(expr))) == 0)
 
 
 def equal(left: sp.Expr, right: sp.Expr) -> bool:

@@ -401,7 +401,7 @@ def simulate(
         network, measure, readout=readout, seeds=seeds, seed=seed, workers=workers,
         executor=executor, store=store, description=description, progress=progress,
     )  # fmt: skip
-    return SimulatedNetworks(network, readout, seed, result)
+    return SimulatedNetworks(network, readout, result.seed, result)
 
 
 def _readout(

@@ -12,7 +12,7 @@ from .curve_figure import plot_simulation
 from .curves import Curve
 from .figures import draw_picture
 from .one_gradient_step.figures import RiskCurve
-from .one_gradient_step.nonlinear_spikes.over_steps import RiskOverSteps
+from .one_gradient_step.nonlinear_spikes.model import RiskOverSteps
 
 if TYPE_CHECKING:
     import xarray as xr

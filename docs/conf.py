@@ -29,6 +29,7 @@ extensions = [
     "finished_pages",
     "latex_to_mathml",
     "myst_nb",
+    "notebook_downloads",
     "room_map",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -89,9 +90,7 @@ napoleon_use_ivar = True
 html_theme = "pydata_sphinx_theme"
 html_title = f"giantstep {release}"
 html_static_path = ["_static"]
-html_sidebars: dict[str, list[str]] = {
-    page: [] for page in ("index", "certificates", "conventions", "convergence", "changelog")
-}
+html_sidebars: dict[str, list[str]] = {page: [] for page in ("index", "tour")}
 html_css_files = ["giantstep.css"]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
@@ -100,7 +99,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_nav_level": 1,
     "header_links_before_dropdown": 5,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": ["page-toc", "notebook"],
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
     "use_edit_page_button": False,

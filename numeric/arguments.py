@@ -85,7 +85,25 @@ def whole_number(name: str, value: object, minimum: int = 1, maximum: int = LARG
 
 
 def checked_seed(seed: object) -> int:
-    """Return the seed of a random generator; numpy's own have 128 bits."""
+    """Return the seed of a random generator as a number, which results can tell.
+
+    Parameters
+    ----------
+    seed : int, SeedSequence or Generator
+        NumPy's own seeds have 128 bits. A sequence without a key stands for the number that it was
+        made of; another one, and a generator, from which is drawn, for one of 63 bits.
+
+    Examples
+    --------
+    >>> checked_seed(np.random.SeedSequence(7)), checked_seed(np.random.default_rng(7))
+    (7, 8716707642452041387)
+    """
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**63))
+    if isinstance(seed, np.random.SeedSequence):
+        if isinstance(seed.entropy, int) and not seed.spawn_key:
+            return whole_number("seed", seed.entropy, 0, LARGEST_SEED)
+        return int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1))
     return whole_number("seed", seed, 0, LARGEST_SEED)
 
 

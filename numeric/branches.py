@@ -421,6 +421,8 @@ def _step(
     fixed = np.zeros((1, 1, len(y)))
     if edge:
         target = low if predicted[-1] < low else high
+        if predicted[-1] == y[-1]:
+            return None
         predicted = y + (target - y[-1]) / (predicted[-1] - y[-1]) * (predicted - y)
         predicted[-1] = target
         fixed[0, 0, -1] = 1.0

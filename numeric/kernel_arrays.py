@@ -248,12 +248,7 @@ class KernelArrays:
 
 
 def _require_room(nodes: float) -> None:
-    """Refuse tables that would not fit into memory.
-
-    Raises
-    ------
-    ConvergenceError
-    """
+    """Refuse tables that would not fit into memory."""
     if not nodes <= _MOST_NODES:
         raise ConvergenceError(
             f"the tables would need {nodes:.1e} quadrature nodes, more than {_MOST_NODES:.1e}: an "

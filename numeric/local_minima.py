@@ -21,6 +21,7 @@ from ..errors import ConvergenceError
 Array = NDArray[np.float64]
 # Differences below this, relative, are rounding: a flat stretch is no minimum.
 _FLAT = 1e-13
+# Of places of minima; and values closer than this, relatively, count as equal.
 _TOLERANCE = 1e-9
 _MOST_INTERVALS = 4096
 
@@ -130,7 +131,6 @@ def scan(
     *,
     steepness: Callable[[float, float], float],
     rounds: int = 8,
-    slack: float = 1e-9,
 ) -> Scan:
     r"""Look for the least value of a function whose root has known Lipschitz constants.
 
@@ -144,8 +144,6 @@ def scan(
         L(a, b), such that :math:`\sqrt f` has at most this slope between a and b.
     rounds : int
         How often the intervals that are not excluded are halved.
-    slack : float
-        Values closer than this, relatively, count as equal.
     """
     known = {float(h): _finite(value(float(h))) for h in points}
     open_intervals = [(a, b, steepness(a, b)) for a, b in pairwise(map(float, points))]
@@ -163,7 +161,7 @@ def scan(
     h = np.array(sorted(known))
     values = np.array([known[x] for x in h])
     best = values.min()
-    tolerance = slack * (1 + best)
+    tolerance = _TOLERANCE * (1 + best)
     candidates = [
         i
         for i in range(len(h))

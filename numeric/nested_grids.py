@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..runtime.quadrature import legendre_panels, normal_density, trapezoidal_rule
+from ..runtime.rules import GRID_REACH, NESTED_REACH, Rule
 
 Array = NDArray[np.float64]
 
-# Beyond, a normal variable has a weight of 1e-17.
-REACH = 8.5
-_REACH_SMOOTH = 7.5
+# Nodes of lines without kinks multiply: they end where coarser rules do.
+_SMOOTH_REACH = NESTED_REACH * GRID_REACH
 # A pivot so much smaller than its diagonal entry is rounding.
 _DEPENDENT = 1e-13
 
@@ -84,20 +84,19 @@ def nested_grid(covariance: Array, kinks: Sequence[Sequence[float]], nodes: int)
     return found
 
 
-def _cut_line(cuts: Sequence[Array], nodes: int) -> tuple[Array, Array]:
+def _cut_line(cuts: Sequence[Array], nodes: int) -> Rule:
     """Rules for many lines at once, each cut at points of its own."""
-    ends = [np.full_like(cuts[0], -REACH), *(np.clip(cut, -REACH, REACH) for cut in cuts)]
-    ends.append(np.full_like(cuts[0], REACH))
-    points, weights = legendre_panels(np.stack(ends, axis=-1), nodes)
-    lines = points.reshape(len(points), -1).T
-    return lines, weights.reshape(len(points), -1).T * normal_density(lines)
+    last = np.full_like(cuts[0], GRID_REACH)
+    ends = np.clip(np.stack([-last, *cuts, last], axis=-1), -GRID_REACH, GRID_REACH)
+    points, weights = (x.reshape(len(last), -1).T for x in legendre_panels(ends, nodes))
+    return Rule(points, weights * normal_density(points))
 
 
 @lru_cache(maxsize=32)
-def _trapezoids(nodes: int) -> tuple[Array, Array]:
+def _trapezoids(nodes: int) -> Rule:
     """Equal steps: for analytic integrands the error falls faster than that of Gauss's rule does.
 
     Rules of Gauss know polynomials; these here hold exponentials of squares.
     """
-    rule, weight = trapezoidal_rule(2 * _REACH_SMOOTH / (nodes - 1), _REACH_SMOOTH)
-    return rule, weight / weight.sum()
+    rule, weight = trapezoidal_rule(2 * _SMOOTH_REACH / (nodes - 1), _SMOOTH_REACH)
+    return Rule(rule, weight / weight.sum())

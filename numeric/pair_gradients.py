@@ -46,7 +46,6 @@ def pair_averages(
     first_kinks: Sequence[float] = (),
     second_kinks: Sequence[float] = (),
     accuracy: float = 1e-6,
-    progress: bool | None = None,
 ) -> tuple[Array, Array]:
     r"""Return coefficients (A, B) with :math:`\mathbb{E}[f(u\cdot x)\,g(w\cdot x)\,x] = Au + Bw`.
 
@@ -60,8 +59,6 @@ def pair_averages(
         Where f and g have kinks or jumps; zero need not be named.
     accuracy : float
         Largest difference of two rules, relative to the largest average.
-    progress : bool, optional
-        Show a bar while pairs are computed one by one; default: if stderr is a terminal.
 
     Raises
     ------
@@ -81,8 +78,7 @@ def pair_averages(
     left = np.flatnonzero(~result.converged(accuracy))
     result.size[left] = 0.0
     kinks = (sorted({0.0, *first_kinks}), sorted({0.0, *second_kinks}))
-    hidden = None if progress is None else not progress
-    for i in tqdm(left, delay=1, disable=hidden, unit="pair"):
+    for i in tqdm(left, delay=1, disable=None, unit="pair"):
         pair = (float(p[i]), float(q[i]), float(c[i]))
         enough = accuracy * result.size.max(initial=0.0)
         rule, result.error[i] = _careful((first, second), kinks, pair, enough, accuracy)

@@ -6,7 +6,6 @@ is too large come as generated modules; this one runs them, and spreads rows ove
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -315,22 +314,16 @@ def _run(rows: _Rows, level: int, *, shaken: bool = False) -> tuple[Array, Array
     arrays = (rows.arrays.shaken(level) if shaken else None) or rows.arrays[level]
     starts = () if rows.start is None else (np.ascontiguousarray(rows.start, dtype=float),)
     # Nothing that was computed before counts: the last bits would depend on it.
-    if rows.arrays.has_grid or rows.total * (rows.arrays.nodes(level) + _OVERHEAD) > _PLAIN_SIZE:
-        rows.arrays.compiled().solve_batch(parameters, *arrays, *found, *starts)
-        return found
     todo = np.ones(n, dtype=bool)
-    lists = [a.tolist() if isinstance(a, np.ndarray) else a for a in arrays]
-    for k in range(n):
-        row = slice(k, k + 1)
-        # Plain Python raises where IEEE arithmetic goes on with inf or NaN (log of a negative
-        # number is a ValueError); the compiled kernel goes on. Row by row, so that a result
-        # does not depend on which rows share its chunk. (Comparing a complex root is a TypeError.)
-        with contextlib.suppress(ArithmeticError, TypeError, ValueError):
-            rows.kernel.plain.solve_batch(
-                parameters[row], *lists, *(a[row] for a in found), *(s[row] for s in starts)
-            )
-            todo[k] = False
-    if todo.any():
+    size = rows.total * (rows.arrays.nodes(level) + _OVERHEAD)
+    if not rows.arrays.has_grid and size <= _PLAIN_SIZE:
+        lists = [a.tolist() if isinstance(a, np.ndarray) else a for a in arrays]
+        rows.kernel.plain.solve_batch(parameters, *lists, *found, *starts)
+        # Plain Python raises where compiled arithmetic goes on (log of a negative number).
+        todo = np.isnan(found[2][:, 0])
+    if todo.all():
+        rows.arrays.compiled().solve_batch(parameters, *arrays, *found, *starts)
+    elif todo.any():
         left = tuple(a[todo] for a in found)
         compiled = rows.arrays.compiled()
         compiled.solve_batch(parameters[todo], *arrays, *left, *(s[todo] for s in starts))

@@ -436,7 +436,7 @@ def test_claims_are_listed(run):
     ],
 )
 def test_sample_complexities_are_read_as_documented(text, values):
-    assert sample_complexities("--alpha")(text) == values
+    assert sample_complexities()("--alpha")(text) == values
 
 
 def test_readme_shows_the_main_command():

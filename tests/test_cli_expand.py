@@ -42,19 +42,20 @@ def test_help_teaches(run: Run, model: str) -> None:
 def test_the_peak_of_one_step(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     stored, plot = tmp_path / "peak.json", tmp_path / "peak.svg"
-    code, text, err = run(
+    asked = (
         "expand", "one-step", "small-ridge", *ERF, "--alpha", 1.5, "--beta", 1.5, "--order", 2,
-        "--noise-variance", 0.25, "--at", "1e-4,1e-6", "--output", "trained", "--latex",
-        "--out", stored, "--plot", plot,
+        "--noise-variance", 0.25, "--at", "1e-4,1e-6", "--output", "trained",
     )  # fmt: skip
-    assert (code, err) == (0, "")
+    code, text, err = run(*asked, "--latex", "--out", stored)
+    assert (code, err) == (0, "") and run(*asked, "--plot", plot)[0] == 0
+    assert run(*asked, "--plot", plot, "--out", stored)[0] == 2
     (first, *_), second = rows(text)
     assert first == 1e-4 and second[0] == 1e-6
     for _, series, exact, difference, estimate in rows(text):
         # The next term of the series is 5/2 powers of the penalty smaller than one.
         assert abs(series - exact) <= 2 * estimate + 1e-12 * exact
         assert difference == pytest.approx(series - exact, abs=1e-11 * exact)
-    assert "\\lambda" in text and text.rstrip().endswith(f"Wrote {stored}\n\nWrote {plot}")
+    assert "\\lambda" in text and text.rstrip().endswith(f"Wrote {stored}")
     found = Expansion.load(stored)
     assert found.parameter == "ridge" and found.terms("trained")[0][0] < 0
     assert plot.read_text().startswith("<?xml")
@@ -102,7 +103,7 @@ def test_spiked_random_features(run: Run, series: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "MODEL"),
+        ((), "COMMAND"),
         (("srf",), "SERIES"),
         (("srf", "large_alpha"), "choose from"),
         (("mlp", "large-alpha"), "choose from"),

@@ -140,5 +140,5 @@ def test_the_example_of_claims_of_ones_own_runs(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_loss_an_activation_and_a_model_of_ones_own_are_one_file_each(tmp_path: Path) -> None:
-    shown = _run("extending.md", tmp_path)
+    shown = _run("how_to/extending.md", tmp_path)
     assert "information exponent 1" in shown and "float" in shown

@@ -122,7 +122,7 @@ def test_what_tests_skip_without_is_in_the_extra_of_the_tests():
     extras = PROJECT["project"]["optional-dependencies"]
     wanted = " ".join(
         requirement
-        for name in ("completion", "dev", "distributed", "flint", "plot", "sweep")
+        for name in ("completion", "dev", "distributed", "explore", "flint", "plot", "sweep")
         for requirement in extras[name]
     )
     installed = {*re.findall(r"[\w-]+", wanted.lower()), "jax", "numba", "docutils"}

@@ -16,13 +16,6 @@ from ..evidence import Finding
 def is_rounded(text: str, value: Enclosure, digits: int) -> bool:
     """Return whether a number in an interval, rounded to some digits, may be the decimal given.
 
-    Parameters
-    ----------
-    text : str
-        A decimal number with that many significant digits; zeros at the end may be missing.
-    value : Enclosure
-    digits : int
-
     Examples
     --------
     >>> from giantstep.symbolic.exact.enclosures import Enclosure

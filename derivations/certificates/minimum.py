@@ -68,7 +68,6 @@ class FormulaOnBalls:
     ----------
     expr : Expr
         Its averages hold no symbol.
-    variable : Symbol
     """
 
     def __init__(self, expr: sp.Expr, variable: sp.Symbol) -> None:
@@ -105,7 +104,6 @@ class ProgramOnBalls:
     ----------
     system : SaddlePointSystem
         Its averages are over the line.
-    variable : Symbol
     constants : mapping from Symbol to Expr
         Its other parameters.
     """
@@ -308,7 +306,6 @@ def stated(
 
     Parameters
     ----------
-    result : ProvenMinimum
     value : (str, str)
         What the least value is called among the intervals, and in words.
     function : str

@@ -12,7 +12,7 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
 from ...numeric.proofs.grid import Branch, BranchedFunction
-from ...numeric.proofs.integrals import Direct, LineIntegrator
+from ...numeric.proofs.integrals import LineIntegrator
 from ...numeric.proofs.krawczyk import ProvenRoot, prove_root
 from ...numeric.proofs.moments import Convolution
 from ...numeric.proofs.panels import WorkLimitError
@@ -39,13 +39,7 @@ _FARTHEST = 200
 
 @dataclass(frozen=True, eq=False)
 class LineTables:
-    """The tables of a lowered system as Gaussian convolutions, before there are numbers.
-
-    Attributes
-    ----------
-    lowered : LoweredSystem
-    tables : GaussianTables
-    """
+    """The tables of a lowered system as Gaussian convolutions, before there are numbers."""
 
     lowered: LoweredSystem
     tables: GaussianTables
@@ -73,27 +67,20 @@ class LineAverages:
 
     Parameters
     ----------
-    lowered : LoweredSystem
     balls : TableBalls
         Its tables at given parameters.
     bits, digits : int
         Working precision, and wanted digits of the averages.
     """
 
-    def __init__(
-        self,
-        lowered: LoweredSystem,
-        balls: TableBalls,
-        bits: int,
-        digits: int,
-    ) -> None:
+    def __init__(self, lowered: LoweredSystem, balls: TableBalls, bits: int, digits: int) -> None:
         self._node, *names = lowered.program.tables
         self._growth = dict(zip(names, balls.growth, strict=True))
         flint = require_flint()
         self._reach = self._enough(digits)
         self._line = LineIntegrator(
             [convolution(c) for c in balls.convolutions],
-            [Direct(branched(direct.function)) for direct in balls.directs],
+            [branched(direct.function) for direct in balls.directs],
             balls.combine,
             reach=self._reach,
             bits=bits,

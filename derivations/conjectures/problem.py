@@ -180,7 +180,6 @@ class Problem:
         As given.
     left, right : Expr
         In symbols :func:`.outputs.parameter` of the ranges.
-    relation : str
     ranges : mapping from str to Range
         Of a monotone quantity also of the second value of its variable.
     where : tuple of Comparison
@@ -225,10 +224,7 @@ class Problem:
 
 
 def problems(
-    statement: Any,
-    over: Mapping[Any, Any],
-    where: Sequence[Any],
-    outputs: Outputs | None,
+    statement: Any, over: Mapping[Any, Any], where: Sequence[Any], outputs: Outputs | None
 ) -> tuple[Statement, list[Problem]]:
     """Return a statement, and the relations that it consists of.
 

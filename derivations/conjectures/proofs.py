@@ -40,14 +40,7 @@ from ...errors import GiantstepError, MissingDependencyError, ParameterError, Un
 from ...pages import Block, Listing
 from ...result import Result, quantity
 from ...symbolic.exact.ball_functions import BallTape
-from ...symbolic.expressions.functions import (
-    erfcx,
-    log_cosh,
-    normal_cdf,
-    relu,
-    sigmoid,
-    softplus,
-)
+from ...symbolic.expressions.functions import erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.enclosures import PRECISION
 from ...symbolic.gaussian.expectation import GaussianExpectation
@@ -55,8 +48,7 @@ from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.printing.compiled import compiled
 from ..identities import cancels
 from ..outputs import ClosedForms, ModelOutput, parameter
-from .evaluation import as_ball_between
-from .model_boxes import Balls, Layers, NotEnclosed
+from .evaluation import Balls, Layers, NotEnclosed, as_ball_between
 from .problem import OTHER, Problem, Range
 from .signs import Function, Undecided, signs_of
 from .statements import Comparison, Independent, Monotone
@@ -151,11 +143,8 @@ class Goal:
 
     Attributes
     ----------
-    margin : Expr
     strict, zero : bool
         More than not negative; nothing but zero.
-    ranges : mapping from Symbol to Range
-    where : tuple of Comparison
     signed : tuple of Symbol
         Other symbols, by the assumptions on them.
     definitions : mapping from Symbol to Expr
@@ -206,13 +195,7 @@ def attempt(problem: Problem, method: str, *, cells: str = "") -> Proof:
 
 
 def goal_of(problem: Problem) -> Goal:
-    """Return what is to be shown: a margin, or a derivative, without outputs of models.
-
-    Raises
-    ------
-    NotProven
-        If outputs have no closed form.
-    """
+    """Return what is to be shown: a margin, or a derivative, without outputs of models."""
     statement = problem.statement
     ranges = {x: problem.ranges[x.name] for x in problem.symbols if not _is_second(problem, x)}
     where = tuple(
@@ -244,13 +227,7 @@ def goal_of(problem: Problem) -> Goal:
 
 
 def box_goal(problem: Problem) -> Goal:
-    """Return the same over a box: outputs of models are assignments in the parameters themselves.
-
-    Raises
-    ------
-    NotProven
-        If outputs are not enclosed over boxes.
-    """
+    """Return the same over a box, with outputs of models as assignments in the parameters."""
     if not problem.outputs:
         return goal_of(problem)
     symbols = tuple(x for x in problem.symbols if not _is_second(problem, x))
@@ -1193,8 +1170,7 @@ class _Boxes:
             middle = {x: (a + b) / 2 for x, (a, b) in zip(self._symbols, cell, strict=True)}
             raise NotProven("branch and bound: the margin has the wrong sign in the box", middle)
         mean = centre + sum(
-            (s * (b - m) for s, b, m in zip(slopes, own, middles, strict=True)),
-            self._flint.arb(0),
+            (s * (b - m) for s, b, m in zip(slopes, own, middles, strict=True)), self._flint.arb(0)
         )
         if mean > 0:
             return True

@@ -150,11 +150,6 @@ class TargetFamily:
 def canonical_form(terms: Terms) -> tuple[object, ...]:
     """Return what all permutations, reflections and multiples of a sum of terms share.
 
-    Parameters
-    ----------
-    terms : dict
-        Multi-index to coefficient, none of them zero; all multi-indices of one length.
-
     Examples
     --------
     >>> canonical_form({(1, 0): 2, (1, 1): 2}) == canonical_form({(0, 1): -1, (1, 1): 1})

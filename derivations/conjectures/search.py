@@ -88,15 +88,12 @@ def search(
 
     Parameters
     ----------
-    problem : Problem
     tries : int
         Points that are drawn; descents come on top.
-    seed : int
     store : path, optional
         Folder of finished blocks.
     key : mapping
         What else fixes the numbers of a block.
-    progress : bool
     descend : bool
         Follow the smallest margins downwards.
     """

@@ -22,14 +22,7 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...errors import GiantstepError, UndecidedError
 from ...symbolic.exact.ball_functions import BallTape
-from ...symbolic.expressions.functions import (
-    erfcx,
-    log_cosh,
-    normal_cdf,
-    relu,
-    sigmoid,
-    softplus,
-)
+from ...symbolic.expressions.functions import erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.enclosures import PRECISION
 from ...symbolic.gaussian.zero_test import is_exactly_zero
@@ -85,7 +78,6 @@ class Point:
 
     Attributes
     ----------
-    exact : Expr or None
     low, high : Rational
         Equal to a rational number; else they enclose it.
     function : Function or None

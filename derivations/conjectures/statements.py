@@ -217,12 +217,10 @@ def read_statement(
 
     Parameters
     ----------
-    statement : str, Relational, And or statement
     names : sequence of str
         Variables that a text may hold.
     outputs : Outputs, optional
         Of the model whose outputs a text may hold.
-    argument : str
 
     Raises
     ------

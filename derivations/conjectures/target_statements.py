@@ -16,8 +16,7 @@ from ...errors import ExpressionError, GiantstepError, ParameterError
 from ...numeric.networks.run import progress_bar
 from ...pages import latex_text, shorten
 from ...symbolic.leaps.generative_leap import generative_leap
-from ...symbolic.leaps.isotropic_leap import isotropic_leap
-from ...symbolic.leaps.leap_index import coordinate_leap, leap_index
+from ...symbolic.leaps.leap_index import coordinate_leap, isotropic_leap, leap_index
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.targets.target import Target, target as read_target
 from .problem import Range
@@ -85,7 +84,6 @@ class TargetStatement:
 
     Attributes
     ----------
-    text : str
     variables : tuple of str
         What the targets, and numbers, are called in it.
     tree : expr or None
@@ -233,7 +231,6 @@ def target_statement(
 
     Parameters
     ----------
-    statement : str or callable
     names : sequence of str
         Of targets and numbers.
     numbers : sequence of str
@@ -350,17 +347,8 @@ def examine_targets(
 
     Parameters
     ----------
-    statement : TargetStatement
     over : mapping
         By name a family of which targets are drawn, a range of a number, or the text of a target.
-    count, seed : int
-    store : path, optional
-    progress : bool
-
-    Returns
-    -------
-    tried, undecided : int
-    counterexample : mapping or None
     """
     keeper = None
     if store is not None:

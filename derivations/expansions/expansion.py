@@ -547,10 +547,7 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
 
     def _repr_html_(self) -> str:
         rows = [
-            (
-                f"${self.symbols.get(o, o)}$",
-                *(held_digits(c, min(10, self.digits)) for c in cs),
-            )
+            (f"${self.symbols.get(o, o)}$", *(held_digits(c, min(10, self.digits)) for c in cs))
             for o, cs in self.coefficients.items()
         ]
         head = ("", *(f"${power(self, e) or '1'}$" for e in self.exponents))
@@ -624,8 +621,8 @@ class Expansion(SentWithDigits, Typeset, JsonDocument):
             checked_digits(digits)
         if exact and self.exact is None:
             raise ParameterError(
-                "an self that was read from a file has no exact solution to compare with; use "
-                "exact=False, or ask the model for the self again"
+                "an expansion that was read from a file has no exact solution to compare with; use "
+                "exact=False, or ask the model for the expansion again"
             )
         values = _grid(self)
         small = [_small(self, v) for v in values]

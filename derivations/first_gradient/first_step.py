@@ -41,8 +41,6 @@ class FirstStep(Typeset):
 
     Attributes
     ----------
-    student : Activation
-    target : Target
     mean_derivative : Expr
         :math:`\mu_1 = \mathbb{E}\,\sigma'`.
     linear_part : Matrix, shape (r, 1)

@@ -55,8 +55,6 @@ class Requirement:
         Such as "n ≳": what stands left of `scale`.
     scale : Expr or None
         In d, and Δ in the row with constants; None if the row does not apply.
-    standing : Standing
-    source : str
     obstacle : str
         Which assumption does not hold; empty if the row applies.
     remark : str
@@ -95,8 +93,6 @@ class SampleComplexity(Page, Typeset, Drawn, WritesJson):
 
     Attributes
     ----------
-    student : Activation
-    target : Target
     leap_index : int
         Smallest k >= 1 with :math:`C_k \ne 0`; the information exponent.
     degree : int or None
@@ -106,12 +102,10 @@ class SampleComplexity(Page, Typeset, Drawn, WritesJson):
         of its coordinates, which can be more.
     hessian : Matrix, shape (r, r)
         H = C_2 in the coordinates of the target.
-    hessian_rank : int
     signal : Expr
         S, in d; 0 if the leading term does not come from H.
     noise : Expr
         V, in d, n and Δ.
-    rows : tuple of Requirement
     """
 
     student: Activation

@@ -40,11 +40,7 @@ from ...symbolic.expressions.activations import Activation, z as variable
 from ...symbolic.expressions.regularity import Parity
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.gaussian.zero_test import is_exactly_zero
-from ...symbolic.hermite.coefficients import (
-    correlation_square,
-    hermite_coefficient,
-    slope_variance,
-)
+from ...symbolic.hermite.coefficients import correlation_square, hermite_coefficient, slope_variance
 from ..symbols import alpha0, noise
 from ..teachers import (
     DirectionalTeacher,
@@ -177,10 +173,7 @@ def spike_mapping(
     along, mixed, across = _in_the_plane(curvature, found.alignment, found.orthogonal_alignment)
     size = step * h2 * (1 + step * h2 * (t0 - output)) / found.bulk_variance
     return replace(
-        found,
-        stretch_along=size * along,
-        stretch_mixed=size * mixed,
-        stretch_across=size * across,
+        found, stretch_along=size * along, stretch_mixed=size * mixed, stretch_across=size * across
     )
 
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import sympy as sp
 
@@ -33,8 +34,9 @@ from ...numeric.networks.run import Networks, simulate
 from ...pages import Block, Table
 from ...result import Result, quantity
 from ...symbolic.expressions.activations import Activation, activation
+from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets.target import Target, closed_target as read_target
-from .network_functions import network_functions
+from ..activation_functions import elementwise
 from .sample_complexity import sample_complexity
 
 TEST_SAMPLES = 10_000
@@ -46,7 +48,6 @@ class PreprocessedNetworks:
 
     Attributes
     ----------
-    network : Network
     random_features : Network
         Rows uniform on the sphere, of the same width, with biases of the same law.
     readout : RidgeReadout
@@ -99,7 +100,7 @@ class PreprocessedNetworks:
             ("test_error", "random_features_error"), ("ridge", "random_features_ridge"),
         ):  # fmt: skip
             values |= {name: result[name][:, 0, 0], of_random: random[name][:, 0, 0]}
-        return Networks(values, result.completed)
+        return Networks(values, result.completed, seed=result.seed)
 
 
 def preprocessed_networks(
@@ -118,8 +119,6 @@ def preprocessed_networks(
 
     Parameters
     ----------
-    student : Activation
-    target : Target
     dimension, samples : int
         d, at least the number of coordinates of the target, and n >= 2.
     width : int
@@ -179,10 +178,8 @@ class TrainedNetworks(Result):
 
     Attributes
     ----------
-    student, target : str
     dimension, samples, width, seeds, seed : int
         d, n, m, number of networks and entropy of the run.
-    noise_variance : float
     ridge : float or None
         The penalty asked for; None if held-out samples chose it.
     relevant_share : Estimate
@@ -328,7 +325,7 @@ def train_by_preprocessed_step(
         samples=planned.readout.sizes[0],
         width=network.width,
         seeds=seeds,
-        seed=seed,
+        seed=result.seed,
         noise_variance=network.noise_variance,
         ridge=None if ridge is None else float(ridge),
         relevant_share=_estimate(result, "relevant_share"),
@@ -342,3 +339,48 @@ def train_by_preprocessed_step(
 
 def _estimate(found: Networks, quantity: str) -> Estimate:
     return Estimate(float(found.mean(quantity)), float(found.standard_error(quantity)))
+
+
+# ----------------------------------------------------------------------
+# Students and targets as functions of arrays, through source from our own printers.
+
+
+@dataclass(frozen=True)
+class NetworkFunctions:
+    """Vectorised functions of float arrays; they can be sent to other processes.
+
+    Attributes
+    ----------
+    student, student_derivative : callable
+        Values of the same shape as the argument.
+    target : callable
+        Takes an array of shape (n, r), returns n values, or one number for all.
+    """
+
+    student: Callable[..., Any]
+    student_derivative: Callable[..., Any]
+    target: Callable[..., Any]
+
+
+def network_functions(student: Activation, target: Target) -> NetworkFunctions:
+    """Return student, its derivative and target for a simulation.
+
+    Raises
+    ------
+    AssumptionError
+        If the student jumps: it has no weak derivative.
+    EmissionError
+        If a function in them has no counterpart in NumPy or SciPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from giantstep.symbolic.expressions.activations import activation
+    >>> from giantstep.symbolic.targets.target import target
+    >>> made = network_functions(activation("relu"), target("x1*x2 + sign(x1)"))
+    >>> made.target(np.array([[2.0, 3.0], [-1.0, 4.0]])).tolist()
+    [7.0, -5.0]
+    """
+    made = elementwise(student)
+    made.require_slope()
+    return NetworkFunctions(made, made.slopes, compiled(target.expr, (target.variables,)))

@@ -27,9 +27,9 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..first_gradient.claims_expansion import mean_of_polynomial
 from ..first_gradient.first_step import first_step
-from ..first_gradient.network_functions import network_functions
 from ..first_gradient.sample_complexity import sample_complexity
 from ..first_gradient.spike_mapping import spike_mapping
+from ..first_gradient.training import network_functions
 from ..identities import equal, identities_hold
 from ..symbols import alpha0, noise as label_noise
 from .one_step import GiantStep, giant_step
@@ -189,8 +189,6 @@ class SlopeCase:
 
     Attributes
     ----------
-    student, target : str
-    noise_variance : float
     coefficient_bias : float
         Of a fitted coefficient, relative to the largest of them.
     norm_bias : float

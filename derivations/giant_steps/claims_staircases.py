@@ -34,8 +34,7 @@ from ...symbolic.gaussian.expectation import expect
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.coefficients import hermite_coefficients
 from ...symbolic.leaps.generative_leap import generative_leap
-from ...symbolic.leaps.isotropic_leap import isotropic_leap
-from ...symbolic.leaps.leap_index import coordinate_leap
+from ...symbolic.leaps.leap_index import coordinate_leap, isotropic_leap
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets.activation_mask import activation_mask

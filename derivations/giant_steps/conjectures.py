@@ -76,7 +76,7 @@ from ...symbolic.targets.target import Target, closed_target as read_target
 from ..claims import Finding
 from ..conjectures.random_targets import TargetFamily
 from ..conjectures.store import PieceStore
-from ..first_gradient.network_functions import network_functions
+from ..first_gradient.training import network_functions
 from .learned_directions import GiantStepsResult, take_giant_steps
 from .population_dynamics import (
     PopulationStudent,
@@ -108,7 +108,6 @@ class Figure:
         What the networks should tend to.
     measured, resolution : float
         Free of corrections of order 1/d, and how far that can be trusted.
-    outcome : Outcome
     """
 
     kind: str
@@ -135,7 +134,6 @@ class TargetOutcome(Result):
         Text that reads back.
     chain : tuple of str
         The predicted U_1, U_2, ….
-    figures : tuple of Figure
     repeated : bool
         Whether a first run disagreed and this is the second one.
     """
@@ -236,11 +234,7 @@ class ConjectureReport(Result):
         return Finding(passed, self.summary, details)
 
 
-_VERBS = {
-    Outcome.AGREES: "agree",
-    Outcome.DISAGREES: "disagree",
-    Outcome.UNDECIDED: "undecided",
-}
+_VERBS = {Outcome.AGREES: "agree", Outcome.DISAGREES: "disagree", Outcome.UNDECIDED: "undecided"}
 
 
 Array = NDArray[np.float64]
@@ -322,7 +316,6 @@ def direction_figure(
     Parameters
     ----------
     kind : {"inside", "outside"}
-    step : int
     axis : ndarray, shape (r,)
     predicted : float
         The mean squared overlap to be seen inside; 0 outside.

@@ -129,19 +129,7 @@ class GiantStepsResult(Networks):
         return _singular_values(rows @ self._part(part)[:, :, 0] @ rows.T)
 
     def noise_singular_values(self, count: int, part: str = "weights") -> Array:
-        """Return singular values in `count` directions on which the target does not depend.
-
-        Parameters
-        ----------
-        count : int
-            Dimension of the subspace, at most r.
-        part : {"weights", "updates", "shared"}
-
-        Returns
-        -------
-        ndarray, shape (seeds, T + 1, count)
-            Root mean squares over several such subspaces, decreasing.
-        """
+        """Return singular values in `count` directions on which the target does not depend."""
         count = whole_number("count", count)
         if count > self.overlaps.shape[-1]:
             raise ParameterError(f"count must be at most {self.overlaps.shape[-1]}, got {count}")
@@ -209,7 +197,6 @@ def take_giant_steps(
 
     Parameters
     ----------
-    network : Network
     readout : RidgeReadout, optional
         The final ridge regression, of one size and one penalty; none by default.
     seeds, seed, workers, executor, progress, store, description
@@ -324,7 +311,6 @@ class LearnedDirection:
     ----------
     step : int
         Number of steps taken.
-    direction : Direction
     predicted : bool or None
         Whether the direction lies in U_t; None if it does, but may be learned only in part.
     weights : Estimate
@@ -336,7 +322,6 @@ class LearnedDirection:
         weights, where these are compared.
     noise : float
         The same where nothing is learned.
-    verdict : Verdict
     """
 
     step: int
@@ -362,7 +347,6 @@ class StepSpectrum:
 
     Attributes
     ----------
-    step : int
     inside, inside_noise : tuple of float
         Inside V*, and in as many directions outside.
     outside : tuple of float
@@ -441,7 +425,6 @@ def learned_directions(
 
     Parameters
     ----------
-    result : GiantStepsResult
     directions : sequence of Direction
         An orthonormal basis of V*.
     shared : bool
@@ -486,7 +469,6 @@ def step_spectra(
 
     Parameters
     ----------
-    result : GiantStepsResult
     directions : sequence of Direction
         An orthonormal basis of V*.
     shared : bool

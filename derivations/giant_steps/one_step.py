@@ -122,70 +122,6 @@ class GiantStepValues:
     directions: int
 
 
-def step_values(
-    step: GiantStep,
-    dimension: int,
-    samples: int,
-    *,
-    width: int,
-    learning_rate: float | None,
-    readout: float,
-    prefactor: Prefactor | str,
-    bias: float | None,
-) -> GiantStepValues:
-    """Evaluate a step at finite size; see :meth:`.GiantStep.values`."""
-
-    def finite_number(name: str, value: float) -> float:
-        number = real_number(name, value)
-        if not math.isfinite(number):
-            raise ParameterError(f"{name} must be finite, got {value}")
-        return number
-
-    weighing = prefactor_of(prefactor)
-    if step.biases != (bias is not None):
-        raise ParameterError(
-            "bias is missing: the numbers depend on that of the neuron"
-            if step.biases
-            else "bias is for neurons with biases; use giant_step(..., biases=True)"
-        )
-    p = whole_number("width", width)
-    rule: dict[sp.Symbol, sp.Expr] = {
-        DIMENSION: sp.Integer(whole_number("dimension", dimension, step.target.dimension)),
-        SAMPLES: sp.Integer(whole_number("samples", samples)),
-        WIDTH: sp.Integer(p),
-    }
-    if bias is not None:
-        rule[BIAS] = sp.Float(finite_number("bias", bias), 17)
-    scale = step.step_size(weighing)
-    if scale is None:
-        raise AssumptionError(f"{step.obstruction}; there is no step to evaluate")
-    if learning_rate is None:
-        eta = float(scale.subs(rule))
-    else:
-        eta = positive_number("learning_rate", learning_rate)
-    s = eta / float(weighing.learning_rate.subs(rule)) * finite_number("readout", readout)
-    rule[STEP] = sp.Float(s, 17)
-
-    def number(expr: sp.Expr) -> float:
-        result = expr.subs(rule).evalf(17)
-        if not result.is_number:
-            names = ", ".join(sorted(map(str, result.free_symbols)))
-            raise ParameterError(f"noise_variance holds {names}; give it as a number")
-        return float(result)
-
-    return GiantStepValues(
-        step=s,
-        learning_rate=eta,
-        spike=number(step.spike_square),
-        along=number(step.along_square),
-        noise=number(step.noise_square),
-        alignment=number(step.mean_alignment),
-        squared_norm=number(step.squared_norm),
-        relevant_share=number(step.relevant_share),
-        directions=step.directions(p),
-    )
-
-
 def prefactor_of(value: Prefactor | str) -> Prefactor:
     """Return the weighing of a name or a value."""
     names = {**Prefactor.__members__, **{member.value: member for member in Prefactor}}
@@ -197,14 +133,151 @@ def prefactor_of(value: Prefactor | str) -> Prefactor:
     return result
 
 
-class StepSizes:
-    """What follows for the sizes from the expansion of the gradient; see :class:`.GiantStep`."""
+def sphere_mean(polynomial: sp.Expr, weights: tuple[sp.Symbol, ...]) -> sp.Expr:
+    r"""Return the mean of a polynomial in r components of w over the unit sphere of R^d.
+
+    A monomial of degree 2k has the mean :math:`\mathbb{E}\,g^\alpha/(d(d+2)\cdots(d+2k-2))` over
+    standard Gaussian g.
+
+    Examples
+    --------
+    >>> w1, w2 = sp.symbols("w1 w2", real=True)
+    >>> sphere_mean(w1**2 * w2**2 + 5 * w1, (w1, w2))
+    1/(d*(d + 2))
+    """
+    total = []
+    for alpha, c in sp.Poly(polynomial, *weights, domain=sp.EXRAW).terms():
+        moment = gaussian_moment(alpha)
+        if moment:
+            factors = (DIMENSION + 2 * i for i in range(sum(alpha) // 2))
+            total.append(c * moment / sp.Mul(*factors))
+    return sp.Add(*total)
+
+
+_HIGHEST_ORDER = 12
+"""Orders up to which a target that is no polynomial is looked at."""
+
+_MOST_SHOWN = 3
+"""Coefficients of the student that vanish are listed up to this number."""
+
+
+@dataclass(frozen=True, repr=False)
+class GiantStep(Page, Typeset, WritesJson):
+    r"""What one giant step learns of a target; made by :func:`giant_step`.
+
+    Attributes
+    ----------
+    target : Target
+    student : Activation
+        σ; with biases a function of z and b, the bias of the neuron.
+    biases : bool
+        Whether neurons have random biases with a density.
+    noise_variance : Expr
+        Δ, of the labels.
+    leap_index : int
+        Smallest k ≥ 1 with :math:`C_k \ne 0`.
+    order : int or None
+        :math:`\ell`, the smallest k ≥ 1 with :math:`C_k \ne 0` and :math:`\mu_k(\sigma) \ne 0`:
+        the leap index if the student sees it; None if there is none.
+    learned : Subspace
+        The range of :math:`C_\ell`; {0} if there is no such order.
+    basis : str
+        What `learned` rests on: "exact", "certified" or "undetermined beyond order K".
+    unseen : tuple of int
+        Orders k, below :math:`\ell` or of all, with :math:`C_k \ne 0` but
+        :math:`\mu_k(\sigma) = 0`.
+    expansion : GradientExpansion
+        The population gradient with all terms that are not smaller than the leading one.
+
+    Examples
+    --------
+    >>> step = giant_step("x1*x2 + He(3, x1)", "relu")
+    >>> step.order, step.learned, step.leading_vector.T
+    (2, Subspace R^2 of R^2, Matrix([[sqrt(2)*w2/(2*sqrt(pi)), sqrt(2)*w1/(2*sqrt(pi))]]))
+    >>> step.samples, step.step_size()
+    (d**2, sqrt(d)*p)
+
+    erf has no coefficient of order 2, and sees the third order alone:
+
+    >>> step = giant_step("x1*x2 + He(3, x1)", "erf")
+    >>> step.leap_index, step.order, step.learned
+    (2, 3, Subspace ⟨e1⟩ of R^2)
+    """
 
     target: Target
     student: Activation
+    biases: bool
     noise_variance: sp.Expr
+    leap_index: int
     order: int | None
+    learned: Subspace
+    basis: str
+    unseen: tuple[int, ...]
     expansion: GradientExpansion
+
+    @property
+    def ridge_constants(self) -> tuple[sp.Expr, ...] | None:
+        r"""The constants :math:`\mu_\ell(\sigma)\mu^*_{k,\ell}/(\ell-1)!`, one for each coordinate.
+
+        Then :math:`\langle w^1, e_k\rangle = \langle w^0, e_k\rangle + s` times this times
+        :math:`\langle w^0, e_k\rangle^{\ell-1}`. None if C_l mixes the coordinates of the target.
+        """
+        vector, weights = self.leading_vector, self.expansion.weights
+        if self.order is None or not self.is_diagonal:
+            return None
+        # C_l[w^(l-1), e_k] is a constant times w_k^(l-1).
+        return tuple(
+            entry.xreplace({w: sp.S.One}) for entry, w in zip(vector, weights, strict=True)
+        )
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether C_l is that of a sum of functions of single coordinates."""
+        if self.order is None:
+            return False
+        alphas = self.target.he_coefficients(self.order)
+        return all(max(alpha) == self.order for alpha in alphas)
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether the target is seen to be a sum of functions of single coordinates."""
+        f = self.target
+        if f.is_polynomial:
+            monomials = f.expansion.symbol_element.itermonoms()
+            return all(sum(map(bool, alpha)) <= 1 for alpha in monomials)
+        return all(len(term.free_symbols) <= 1 for term in sp.Add.make_args(sp.expand(f.expr)))
+
+    def directions(self, width: int) -> int:
+        """Return how many directions that many neurons learn at most: min(p, dim range(C_l))."""
+        return min(whole_number("width", width), self.learned.dimension)
+
+    # ------------------------------------------------------------------ scales
+
+    @property
+    def samples(self) -> sp.Expr | None:
+        r"""The scale :math:`d^\ell` of the samples with which a constant share is learned."""
+        return None if self.order is None else DIMENSION**self.order
+
+    @property
+    def detectable_from(self) -> sp.Expr | None:
+        r"""The scale :math:`d^{\ell-1}` beyond which the spike exceeds the noise per direction."""
+        return None if self.order is None else DIMENSION ** (self.order - 1)
+
+    def step_size(self, prefactor: Prefactor | str = Prefactor.MEAN) -> sp.Expr | None:
+        r"""Return the scale of the learning rate η with which w moves by order 1.
+
+        Parameters
+        ----------
+        prefactor : Prefactor or str
+            The name, or the value, of a :class:`Prefactor`; for the first, 1/p, it is
+            :math:`p\,d^{(\ell-1)/2}`.
+        """
+        rate = prefactor_of(prefactor).learning_rate
+        if self.order is None:
+            return None
+        return rate * DIMENSION ** sp.Rational(self.order - 1, 2)
+
+    # ------------------------------------------------------------------ sizes
 
     @property
     def leading(self) -> GradientTerm | None:
@@ -388,151 +461,6 @@ class StepSizes:
         along = [t.order for t in self.expansion.terms if t.direction is Direction.ALONG]
         return self.leading is not None and any(order > self.leading.order for order in along)
 
-
-def sphere_mean(polynomial: sp.Expr, weights: tuple[sp.Symbol, ...]) -> sp.Expr:
-    r"""Return the mean of a polynomial in r components of w over the unit sphere of R^d.
-
-    A monomial of degree 2k has the mean :math:`\mathbb{E}\,g^\alpha/(d(d+2)\cdots(d+2k-2))` over
-    standard Gaussian g.
-
-    Examples
-    --------
-    >>> w1, w2 = sp.symbols("w1 w2", real=True)
-    >>> sphere_mean(w1**2 * w2**2 + 5 * w1, (w1, w2))
-    1/(d*(d + 2))
-    """
-    total = []
-    for alpha, c in sp.Poly(polynomial, *weights, domain=sp.EXRAW).terms():
-        moment = gaussian_moment(alpha)
-        if moment:
-            factors = (DIMENSION + 2 * i for i in range(sum(alpha) // 2))
-            total.append(c * moment / sp.Mul(*factors))
-    return sp.Add(*total)
-
-
-_HIGHEST_ORDER = 12
-"""Orders up to which a target that is no polynomial is looked at."""
-
-_MOST_SHOWN = 3
-"""Coefficients of the student that vanish are listed up to this number."""
-
-
-@dataclass(frozen=True, repr=False)
-class GiantStep(StepSizes, Page, Typeset, WritesJson):
-    r"""What one giant step learns of a target; made by :func:`giant_step`.
-
-    Attributes
-    ----------
-    target : Target
-    student : Activation
-        σ; with biases a function of z and b, the bias of the neuron.
-    biases : bool
-        Whether neurons have random biases with a density.
-    noise_variance : Expr
-        Δ, of the labels.
-    leap_index : int
-        Smallest k ≥ 1 with :math:`C_k \ne 0`.
-    order : int or None
-        :math:`\ell`, the smallest k ≥ 1 with :math:`C_k \ne 0` and :math:`\mu_k(\sigma) \ne 0`:
-        the leap index if the student sees it; None if there is none.
-    learned : Subspace
-        The range of :math:`C_\ell`; {0} if there is no such order.
-    basis : str
-        What `learned` rests on: "exact", "certified" or "undetermined beyond order K".
-    unseen : tuple of int
-        Orders k, below :math:`\ell` or of all, with :math:`C_k \ne 0` but
-        :math:`\mu_k(\sigma) = 0`.
-    expansion : GradientExpansion
-        The population gradient with all terms that are not smaller than the leading one.
-
-    Examples
-    --------
-    >>> step = giant_step("x1*x2 + He(3, x1)", "relu")
-    >>> step.order, step.learned, step.leading_vector.T
-    (2, Subspace R^2 of R^2, Matrix([[sqrt(2)*w2/(2*sqrt(pi)), sqrt(2)*w1/(2*sqrt(pi))]]))
-    >>> step.samples, step.step_size()
-    (d**2, sqrt(d)*p)
-
-    erf has no coefficient of order 2, and sees the third order alone:
-
-    >>> step = giant_step("x1*x2 + He(3, x1)", "erf")
-    >>> step.leap_index, step.order, step.learned
-    (2, 3, Subspace ⟨e1⟩ of R^2)
-    """
-
-    target: Target
-    student: Activation
-    biases: bool
-    noise_variance: sp.Expr
-    leap_index: int
-    order: int | None
-    learned: Subspace
-    basis: str
-    unseen: tuple[int, ...]
-    expansion: GradientExpansion
-
-    @property
-    def ridge_constants(self) -> tuple[sp.Expr, ...] | None:
-        r"""The constants :math:`\mu_\ell(\sigma)\mu^*_{k,\ell}/(\ell-1)!`, one for each coordinate.
-
-        Then :math:`\langle w^1, e_k\rangle = \langle w^0, e_k\rangle + s` times this times
-        :math:`\langle w^0, e_k\rangle^{\ell-1}`. None if C_l mixes the coordinates of the target.
-        """
-        vector, weights = self.leading_vector, self.expansion.weights
-        if self.order is None or not self.is_diagonal:
-            return None
-        # C_l[w^(l-1), e_k] is a constant times w_k^(l-1).
-        return tuple(
-            entry.xreplace({w: sp.S.One}) for entry, w in zip(vector, weights, strict=True)
-        )
-
-    @property
-    def is_diagonal(self) -> bool:
-        """Whether C_l is that of a sum of functions of single coordinates."""
-        if self.order is None:
-            return False
-        alphas = self.target.he_coefficients(self.order)
-        return all(max(alpha) == self.order for alpha in alphas)
-
-    @property
-    def is_separable(self) -> bool:
-        """Whether the target is seen to be a sum of functions of single coordinates."""
-        f = self.target
-        if f.is_polynomial:
-            monomials = f.expansion.symbol_element.itermonoms()
-            return all(sum(map(bool, alpha)) <= 1 for alpha in monomials)
-        return all(len(term.free_symbols) <= 1 for term in sp.Add.make_args(sp.expand(f.expr)))
-
-    def directions(self, width: int) -> int:
-        """Return how many directions that many neurons learn at most: min(p, dim range(C_l))."""
-        return min(whole_number("width", width), self.learned.dimension)
-
-    # ------------------------------------------------------------------ scales
-
-    @property
-    def samples(self) -> sp.Expr | None:
-        r"""The scale :math:`d^\ell` of the samples with which a constant share is learned."""
-        return None if self.order is None else DIMENSION**self.order
-
-    @property
-    def detectable_from(self) -> sp.Expr | None:
-        r"""The scale :math:`d^{\ell-1}` beyond which the spike exceeds the noise per direction."""
-        return None if self.order is None else DIMENSION ** (self.order - 1)
-
-    def step_size(self, prefactor: Prefactor | str = Prefactor.MEAN) -> sp.Expr | None:
-        r"""Return the scale of the learning rate η with which w moves by order 1.
-
-        Parameters
-        ----------
-        prefactor : Prefactor or str
-            The name, or the value, of a :class:`Prefactor`; for the first, 1/p, it is
-            :math:`p\,d^{(\ell-1)/2}`.
-        """
-        rate = prefactor_of(prefactor).learning_rate
-        if self.order is None:
-            return None
-        return rate * DIMENSION ** sp.Rational(self.order - 1, 2)
-
     # ------------------------------------------------------------------ numbers
 
     def values(
@@ -568,10 +496,55 @@ class GiantStep(StepSizes, Page, Typeset, WritesJson):
             If the student sees nothing of the target.
         """
 
-        return step_values(
-            self, dimension, samples, width=width, learning_rate=learning_rate, readout=readout,
-            prefactor=prefactor, bias=bias,
-        )  # fmt: skip
+        def finite_number(name: str, value: float) -> float:
+            number = real_number(name, value)
+            if not math.isfinite(number):
+                raise ParameterError(f"{name} must be finite, got {value}")
+            return number
+
+        weighing = prefactor_of(prefactor)
+        if self.biases != (bias is not None):
+            raise ParameterError(
+                "bias is missing: the numbers depend on that of the neuron"
+                if self.biases
+                else "bias is for neurons with biases; use giant_step(..., biases=True)"
+            )
+        p = whole_number("width", width)
+        rule: dict[sp.Symbol, sp.Expr] = {
+            DIMENSION: sp.Integer(whole_number("dimension", dimension, self.target.dimension)),
+            SAMPLES: sp.Integer(whole_number("samples", samples)),
+            WIDTH: sp.Integer(p),
+        }
+        if bias is not None:
+            rule[BIAS] = sp.Float(finite_number("bias", bias), 17)
+        scale = self.step_size(weighing)
+        if scale is None:
+            raise AssumptionError(f"{self.obstruction}; there is no step to evaluate")
+        if learning_rate is None:
+            eta = float(scale.subs(rule))
+        else:
+            eta = positive_number("learning_rate", learning_rate)
+        s = eta / float(weighing.learning_rate.subs(rule)) * finite_number("readout", readout)
+        rule[STEP] = sp.Float(s, 17)
+
+        def number(expr: sp.Expr) -> float:
+            result = expr.subs(rule).evalf(17)
+            if not result.is_number:
+                names = ", ".join(sorted(map(str, result.free_symbols)))
+                raise ParameterError(f"noise_variance holds {names}; give it as a number")
+            return float(result)
+
+        return GiantStepValues(
+            step=s,
+            learning_rate=eta,
+            spike=number(self.spike_square),
+            along=number(self.along_square),
+            noise=number(self.noise_square),
+            alignment=number(self.mean_alignment),
+            squared_norm=number(self.squared_norm),
+            relevant_share=number(self.relevant_share),
+            directions=self.directions(p),
+        )
 
     # ------------------------------------------------------------------ faces
 
@@ -592,8 +565,21 @@ class GiantStep(StepSizes, Page, Typeset, WritesJson):
 
     def page(self) -> Iterable[Block]:
         """Return the statements as a table with their remarks below."""
-
-        return page(self)
+        yield _wrapped(headline(self))
+        if self.obstruction:
+            rest = "; random biases take the obstruction away, if σ is no polynomial"
+            yield _wrapped(self.obstruction + rest * (not self.biases))
+        rows = statements(self)
+        if not rows:
+            return
+        yield Table(
+            [(row.subject, row.text, row.standing.value) for row in rows],
+            ("what", "is", "rests on", "source"),
+            beside=[(row.source,) for row in rows],
+        )
+        yield from (_wrapped(f"{row.subject}: {row.remark}") for row in rows if row.remark)
+        sources = dict.fromkeys(row.source for row in rows if row.standing is Standing.THEOREM)
+        yield from (_wrapped(f"theorem: {source}") for source in sources)
 
     def __repr__(self) -> str:
         if self.order is None:
@@ -815,9 +801,6 @@ class Statement:
 
     Attributes
     ----------
-    subject, text, latex : str
-    standing : Standing
-    source : str
     remark : str
         Under which conditions, and what else has to be known.
     """
@@ -986,32 +969,8 @@ def headline(step: GiantStep) -> str:
     )
 
 
-def page(step: GiantStep) -> Iterable[Block]:
-    """Return the statements as a table with their remarks below."""
-    yield _wrapped(headline(step))
-    if step.obstruction:
-        yield _wrapped(_advice(step))
-    rows = statements(step)
-    if not rows:
-        return
-    yield Table(
-        [(row.subject, row.text, row.standing.value) for row in rows],
-        ("what", "is", "rests on", "source"),
-        beside=[(row.source,) for row in rows],
-    )
-    yield from (_wrapped(f"{row.subject}: {row.remark}") for row in rows if row.remark)
-    sources = dict.fromkeys(row.source for row in rows if row.standing is Standing.THEOREM)
-    yield from (_wrapped(f"theorem: {source}") for source in sources)
-
-
 def _wrapped(text: str) -> str:
     return textwrap.fill(text, _TEXT_WIDTH, subsequent_indent="  ", break_long_words=False)
-
-
-def _advice(step: GiantStep) -> str:
-    if step.biases:
-        return step.obstruction
-    return f"{step.obstruction}; random biases take the obstruction away, if σ is no polynomial"
 
 
 def _shown(formula: sp.Expr | sp.MatrixBase, letters: str) -> str:

@@ -68,13 +68,7 @@ class PopulationStudent(Enum):
         return self.scale * self.signs[k % 4] * sp.exp(self.sign * norm**2 / 2)
 
     def mean_product(self, square: sp.Expr) -> sp.Expr:
-        r"""Return :math:`\mathbb{E}[\sigma(\langle w,x\rangle)\sigma(\langle v,x\rangle)]`.
-
-        Parameters
-        ----------
-        square : Expr
-            :math:`|w \pm v|^2` with the sign of the student.
-        """
+        r"""Return :math:`\mathbb{E}[\sigma(\langle w,x\rangle)\sigma(\langle v,x\rangle)]`."""
         return self.scale**2 * sp.exp(self.sign * square / 2)
 
 
@@ -86,7 +80,6 @@ class PopulationGradient:
     ----------
     target : Target
         A polynomial.
-    student : PopulationStudent
 
     Examples
     --------
@@ -181,12 +174,10 @@ def population_overlaps(
     ----------
     target : Target or str
         A polynomial.
-    steps : int
     readouts : ndarray, shape (p,)
         Neurons 2i and 2i + 1 form a pair and start equal; their readouts have to be opposite.
     step_size : float
         η in units of p.
-    student : PopulationStudent
 
     Returns
     -------
@@ -257,7 +248,6 @@ class PopulationRanks:
 
     Attributes
     ----------
-    target : Target
     ranks : tuple of int
         Entry t: rank after t steps, from t = 0. A minor of that size is proved not to vanish.
     remainders : tuple of float
@@ -304,10 +294,6 @@ def population_ranks(
         Working precision, at least 30.
     step_size : Fraction
         η in units of p and of 1/‖f‖.
-
-    Returns
-    -------
-    PopulationRanks
 
     Raises
     ------
@@ -361,16 +347,6 @@ def interval_rank(rows: Sequence[Sequence[Any]], ctx: Any) -> tuple[int, Any]:
 
     Gaussian elimination with the pivot whose distance from zero is largest, of rows that are
     divided by their largest entries: one neuron far ahead must not hide the others.
-
-    Parameters
-    ----------
-    rows : sequence of rows of intervals
-    ctx : MPIntervalContext
-
-    Returns
-    -------
-    rank : int
-    remainder : interval
     """
     left = []
     for row in rows:

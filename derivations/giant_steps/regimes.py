@@ -163,11 +163,7 @@ def _is_separable(f: Target) -> bool:
 
 
 def origin_of_error(
-    projection: Projection,
-    kappa1: sp.Rational,
-    kappa2: sp.Rational,
-    steps: int,
-    mask: DegreeMask,
+    projection: Projection, kappa1: sp.Rational, kappa2: sp.Rational, steps: int, mask: DegreeMask
 ) -> tuple[str, Statement]:
     """Say how the error is related to the residual, and what that rests on."""
     kappa = min(kappa1, kappa2)
@@ -365,12 +361,6 @@ class RegimeTable(Typeset, Drawn, WritesJson):
     """Predictions for several scalings, one row each.
 
     Made by :func:`regimes`.
-
-    Attributes
-    ----------
-    target : Target
-    student : Activation or None
-    rows : tuple of FitPrediction
     """
 
     target: Target

@@ -49,7 +49,7 @@ from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.subspaces import Subspace
 from ...symbolic.targets.target import Target, closed_target as read_target
 from ..figures import BLUE, GREEN, GREY, VERMILLION, Pen, drawing, plain_text
-from ..first_gradient.network_functions import network_functions
+from ..first_gradient.training import network_functions
 from .learned_directions import (
     CLEAR,
     CLEAR_WEIGHTS,
@@ -89,8 +89,6 @@ class NetworkSettings:
         s.
     readout : str or tuple of float
         "gaussian", "signs", or the values.
-    biases, preprocess : bool
-    noise_variance : float
     ridge_samples : int
         Fresh samples of the final ridge regression; 0 without one.
     ridge : float or None
@@ -131,8 +129,6 @@ class GiantStepsPlan:
 
     Attributes
     ----------
-    settings : NetworkSettings
-    network : Network
     readout : RidgeReadout or None
         The final ridge regression.
     staircase : Staircase
@@ -229,22 +225,11 @@ def plan_giant_steps(
         workers=1,
     )
     predicted = _prediction(f, sigma, network, exponent)
+    weights = network.readout if isinstance(network.readout, str) else tuple(network.readout)
     settings = NetworkSettings(
-        student=str(sigma),
-        target=str(f),
-        dimension=dimension,
-        samples=count,
-        width=width,
-        steps=steps,
-        sample_exponent=exponent,
-        step_size=size,
-        readout=network.readout if isinstance(network.readout, str) else tuple(network.readout),
-        biases=biases,
-        preprocess=preprocess,
-        noise_variance=network.noise_variance,
-        ridge_samples=fitted,
-        ridge=penalty,
-    )
+        str(sigma), str(f), dimension, count, width, steps, exponent, size, weights, biases,
+        preprocess, network.noise_variance, fitted, penalty,
+    )  # fmt: skip
     return GiantStepsPlan(
         settings,
         network,
@@ -342,7 +327,6 @@ class SimulatedGiantSteps(Page, WritesJson):
 
     Attributes
     ----------
-    settings : NetworkSettings
     seed : int
         Entropy of the run.
     staircase : Staircase
@@ -410,11 +394,7 @@ class SimulatedGiantSteps(Page, WritesJson):
         return mean_over_networks(self.result.test_error)
 
     def plot(
-        self,
-        directions: Sequence[Sequence[float]] | None = None,
-        *,
-        ax: Any = None,
-        **style: Any,
+        self, directions: Sequence[Sequence[float]] | None = None, *, ax: Any = None, **style: Any
     ) -> Any:
         """Draw neurons in planes of two directions after each step, and singular values.
 
@@ -443,7 +423,9 @@ class SimulatedGiantSteps(Page, WritesJson):
             If the directions are not two such rows.
         """
         overlaps = self.result.overlaps
-        times = _shown_times(overlaps.shape[1])
+        # All times, or of many the first, the last and some between.
+        last = overlaps.shape[1] - 1
+        times = sorted({round(t) for t in np.linspace(0, last, min(last + 1, _MOST_PANELS))})
         frame = None
         labels, legend = [r"$\langle w_i, e_1\rangle$", "$a_i$"], ""
         if overlaps.shape[-1] == 1 and directions is None:
@@ -455,7 +437,8 @@ class SimulatedGiantSteps(Page, WritesJson):
             overlaps = overlaps @ frame.T
         limits = _limits(overlaps, self.settings.dimension, comparable=frame is not None)
         # One row of panels for each direction beyond the first, as high as its neurons need.
-        heights = [_PANEL * _shape(limits[0], limit, frame) for limit in limits[1:]]
+        # Lengths along both axes are equal if there is a frame.
+        heights = [_PANEL * (1.0 if frame is None else y / limits[0]) for y in limits[1:]]
         title = f"{_title(self)}\n{legend}" if legend else _title(self)
         above = sum(heights) + _MARGIN * len(heights) + 0.3 * (1 + bool(legend))
         size = max(_PANEL * len(times), 6.5), above + _SPECTRA
@@ -494,8 +477,23 @@ class SimulatedGiantSteps(Page, WritesJson):
         )
 
     def page(self) -> Iterable[Block]:
-        """Return tables and remarks."""
-        return page(self)
+        """Return tables and remarks; a terminal shows a blank line for an empty paragraph."""
+        shared = self.compares_shared
+        yield _wrapped(headline(self.settings, len(self.result.completed)))
+        yield _wrapped(f"predicted: {_chain(self)}")
+        yield ""
+        common = ["in common", "noise"] if shared else []
+        yield Table(
+            _direction_cells(self.directions, shared),
+            ("step", "direction", "predicted", "weights, rms", "noise", *common, "verdict",
+             "as predicted"),
+        )  # fmt: skip
+        yield ""
+        yield "singular values divided by √p:"
+        outside = f"{'in common' if shared else 'updates'}, in V* outside U_t"
+        yield Table(_spectrum_cells(self), ("step", "weights in V*", "noise", outside, "noise"))
+        yield ""
+        yield from map(_wrapped, _remarks(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings, prediction and what is derived from the measurements, plain."""
@@ -646,21 +644,10 @@ def simulate_giant_steps(
         Fresh samples of a final ridge regression of the readout; none by default.
     ridge : float, optional
         Its penalty; by default a fifth of these samples is held out to choose it.
-    seeds : int
-        Number of networks.
-    seed : int
-        Entropy of the run; fixes all numbers.
-    workers : int, optional
-        Threads; no effect on the numbers.
-    executor : concurrent.futures.Executor, optional
-        Where to run the networks instead of in threads of this process; no effect on the numbers.
-    store : path-like, optional
-        Folder of this run, for finished networks and for unfinished ones after each step: the same
-        call resumes there. A folder of another run is refused.
-    progress : bool
-        Show a progress bar on the standard error stream from the second second on.
     cache_folder : path-like, optional
         Deprecated and without effect.
+    seeds, seed, workers, executor, store, progress
+        See :func:`giantstep.numeric.networks.run.simulate`.
 
     Returns
     -------
@@ -715,38 +702,14 @@ def simulate_giant_steps(
     )  # fmt: skip
 
 
-def run_plan(
-    plan: GiantStepsPlan,
-    *,
-    seeds: int = 5,
-    seed: int = 0,
-    workers: int | None = None,
-    executor: concurrent.futures.Executor | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress: bool = True,
-) -> SimulatedGiantSteps:
-    """Train the networks of a plan.
-
-    Parameters
-    ----------
-    plan : GiantStepsPlan
-    seeds, seed, workers, executor, store, progress
-        See :func:`simulate_giant_steps`.
-    """
+def run_plan(plan: GiantStepsPlan, *, seed: int = 0, **run: Any) -> SimulatedGiantSteps:
+    """Train the networks of a plan, with the arguments of a run of :func:`simulate_giant_steps`."""
     result = take_giant_steps(
-        plan.network,
-        plan.readout,
-        seeds=seeds,
-        seed=seed,
-        workers=workers,
-        executor=executor,
-        progress=progress,
-        store=store,
-        description=plan.description,
+        plan.network, plan.readout, seed=seed, description=plan.description, **run
     )
     return SimulatedGiantSteps(
         plan.settings,
-        seed,
+        result.seed,
         plan.staircase,
         plan.relevant_subspace,
         result,
@@ -754,7 +717,6 @@ def run_plan(
     )
 
 
-_DIRECTIONS = ("step", "direction", "predicted", "weights, rms", "noise")
 _IN_PART = "in part"
 _TEXT_WIDTH = 100
 _LARGE = 1000.0
@@ -783,19 +745,6 @@ def headline(settings: NetworkSettings, networks: int) -> str:
     )
 
 
-def page(found: SimulatedGiantSteps) -> Iterable[Block]:
-    """Return tables and remarks; a terminal shows a blank line for an empty paragraph."""
-    yield _wrapped(headline(found.settings, len(found.result.completed)))
-    yield _wrapped(f"predicted: {_chain(found)}")
-    yield ""
-    yield Table(_direction_cells(found.directions, found.compares_shared), _headings(found))
-    yield ""
-    yield "singular values divided by √p:"
-    yield Table(_spectrum_cells(found), _spectrum_headings(found))
-    yield ""
-    yield from map(_wrapped, _remarks(found))
-
-
 def _chain(found: SimulatedGiantSteps) -> str:
     chain = " ⊂ ".join(map(str, found.staircase.subspaces))
     steps = found.staircase.steps
@@ -805,16 +754,6 @@ def _chain(found: SimulatedGiantSteps) -> str:
 
 def _wrapped(text: str) -> str:
     return textwrap.fill(text, _TEXT_WIDTH, subsequent_indent="  ", break_long_words=False)
-
-
-def _headings(found: SimulatedGiantSteps) -> tuple[str, ...]:
-    shared = ["in common", "noise"] if found.compares_shared else []
-    return (*_DIRECTIONS, *shared, "verdict", "as predicted")
-
-
-def _spectrum_headings(found: SimulatedGiantSteps) -> tuple[str, ...]:
-    outside = "in common" if found.compares_shared else "updates"
-    return ("step", "weights in V*", "noise", f"{outside}, in V* outside U_t", "noise")
 
 
 def _direction_cells(rows: Sequence[LearnedDirection], shared: bool) -> list[list[str]]:
@@ -923,11 +862,6 @@ _INSIDE_QUANTILE = 0.995
 _SHIFT = 0.12
 
 
-def _shape(x: float, y: float, frame: Array | None) -> float:
-    """Height of a panel by its width; lengths along both axes are equal if there is a frame."""
-    return 1.0 if frame is None else y / x
-
-
 def _frame(
     found: SimulatedGiantSteps, directions: Sequence[Sequence[float]] | None
 ) -> tuple[list[str], Array]:
@@ -973,13 +907,6 @@ def _labels(names: list[str]) -> tuple[list[str], str]:
             # The overlap is with the unit vector of what is named by its exact components.
             meanings.append(rf"$v_{k} \propto$ {plain_text(name)}")
     return labels, ",  ".join(meanings)
-
-
-def _shown_times(count: int) -> list[int]:
-    """All times, or of many the first, the last and some between."""
-    if count <= _MOST_PANELS:
-        return list(range(count))
-    return sorted({round(t) for t in np.linspace(0, count - 1, _MOST_PANELS)})
 
 
 def _limits(points: Array, dimension: int, *, comparable: bool) -> list[float]:

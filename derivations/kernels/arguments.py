@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
+from ...numeric.kernel_code import Range
 from .precise import exact_number
 from .solution import KernelSolution
 
@@ -21,46 +22,31 @@ Array = NDArray[np.float64]
 
 WEIGHT = "weight"
 
+# Words for refusals, and the interval.
 _DOMAINS = {
-    "real": lambda x: np.isfinite(x),
-    "positive": lambda x: (x > 0) & (x < math.inf),
-    "extended positive": lambda x: x > 0,
-    "negative": lambda x: (x < 0) & (x > -math.inf),
-    "nonnegative": lambda x: (x >= 0) & (x < math.inf),
-    "nonpositive": lambda x: (x <= 0) & (x > -math.inf),
-    "(-1, 1)": lambda x: np.abs(x) < 1,
-    "(0, 1)": lambda x: (x > 0) & (x < 1),
-    "zero": lambda x: x == 0,
-    "unit": lambda x: np.abs(x) == 1,
-}
-_WORDS = {
-    "real": "a finite number",
-    "positive": "positive and finite",
-    "extended positive": "positive (inf is allowed)",
-    "negative": "negative and finite",
-    "nonnegative": ">= 0 and finite",
-    "nonpositive": "<= 0 and finite",
-    "(-1, 1)": "inside (-1, 1)",
-    "(0, 1)": "inside (0, 1)",
-    "zero": "0 in this kernel, whose equations were derived for that",
-    "unit": "1 or -1 in this kernel, whose equations were derived for that",
-}
-
-
-_BOXES = {
-    "positive": (0.0, math.inf),
-    "extended positive": (0.0, math.inf),
-    "nonnegative": (0.0, math.inf),
-    "negative": (-math.inf, 0.0),
-    "nonpositive": (-math.inf, 0.0),
-    "(-1, 1)": (-1.0, 1.0),
-    "(0, 1)": (0.0, 1.0),
+    "real": ("a finite number", Range("real", -math.inf, math.inf)),
+    "positive": ("positive and finite", Range("positive", 0.0, math.inf)),
+    "extended positive": (
+        "positive (inf is allowed)", Range("positive", 0.0, math.inf, upper_open=False)
+    ),
+    "negative": ("negative and finite", Range("negative", -math.inf, 0.0)),
+    "nonnegative": (">= 0 and finite", Range("nonnegative", 0.0, math.inf, lower_open=False)),
+    "nonpositive": ("<= 0 and finite", Range("nonpositive", -math.inf, 0.0, upper_open=False)),
+    "(-1, 1)": ("inside (-1, 1)", Range("(-1, 1)", -1.0, 1.0)),
+    "(0, 1)": ("inside (0, 1)", Range("(0, 1)", 0.0, 1.0)),
+}  # fmt: skip
+_VALUES = {
+    "zero": ("0 in this kernel, whose equations were derived for that", [0.0]),
+    "unit": ("1 or -1 in this kernel, whose equations were derived for that", [-1.0, 1.0]),
 }
 
 
 def box_of(domain: str) -> tuple[float, float]:
     """Return the interval of the numbers of a domain."""
-    return _BOXES.get(domain, (-math.inf, math.inf))
+    if domain not in _DOMAINS:
+        return -math.inf, math.inf
+    _, interval = _DOMAINS[domain]
+    return interval.lower, interval.upper
 
 
 def column(name: str, values: object, domain: str) -> Array:
@@ -90,11 +76,15 @@ def column(name: str, values: object, domain: str) -> Array:
         )
     if array.ndim and not array.size:
         raise ParameterError(f"{name} must hold at least one number, such as [0.5, 1, 2]")
-    with np.errstate(invalid="ignore"):
-        good = _DOMAINS[domain](array)
+    if domain in _VALUES:
+        words, values = _VALUES[domain]
+        good = np.isin(array, values)
+    else:
+        words, interval = _DOMAINS[domain]
+        good = interval.holds(array)
     if not good.all():
         bad = array if array.ndim == 0 else array[np.argmin(good)]
-        raise ParameterError(f"{name} must be {_WORDS[domain]}, got {float(bad):g}")
+        raise ParameterError(f"{name} must be {words}, got {float(bad):g}")
     return array
 
 

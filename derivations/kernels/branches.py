@@ -6,7 +6,7 @@ They are found in :mod:`.branch_search`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -532,19 +532,17 @@ class BranchDiagram(Result, Traced):
             if self.branches else np.zeros(0, dtype=int),
         }  # fmt: skip
 
-        def put(name: str, parts: Sequence[Any]) -> None:
-            if parts and all(part is not None for part in parts):
+        tables = [
+            {
+                self.over: b.parameter, **b.unknowns, **b.outputs, "residual": b.residual,
+                "branch_free_energy": b.free_energy, "map_radius": b.map_radius, "stable": b.stable,
+            }
+            for b in self.branches
+        ]  # fmt: skip
+        for name in tables[0] if tables else ():
+            parts = [table[name] for table in tables]
+            if all(part is not None for part in parts):
                 columns[name] = np.concatenate(parts)
-
-        put(self.over, [b.parameter for b in self.branches])
-        for name in self.branches[0].unknowns if self.branches else ():
-            put(name, [b.unknowns[name] for b in self.branches])
-        for name in self.branches[0].outputs if self.branches else ():
-            put(name, [b.outputs[name] for b in self.branches])
-        put("residual", [b.residual for b in self.branches])
-        put("branch_free_energy", [b.free_energy for b in self.branches])
-        put("map_radius", [b.map_radius for b in self.branches])
-        put("stable", [b.stable for b in self.branches])
         found: dict[str, Any] = {name: ("point", column) for name, column in columns.items()}
         modes = [e for b in self.branches if (e := b.hessian_eigenvalues) is not None]
         if modes:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         certified as _certified,
         code as _code,
         families as _families,
+        landscape as _landscape,
         lower as _lower,
         phase_diagram as _phase_diagram,
         sensitivities as _sensitivities,
@@ -347,6 +348,7 @@ class Kernel(Typeset):
         branches = _branch_search.branches
         restored_branches = _branch_search.restored
         phase_diagram = _phase_diagram.phase_diagram
+        landscape = _landscape.landscape
         iterate = _families.iterate
         flow = _families.flow
         sensitivities = _sensitivities.sensitivities
@@ -358,6 +360,7 @@ class Kernel(Typeset):
         branches = _Function(".branch_search", "branches")
         restored_branches = _Function(".branch_search", "restored")
         phase_diagram = _Function(".phase_diagram", "phase_diagram")
+        landscape = _Function(".landscape", "landscape")
         iterate = _Function(".families", "iterate")
         flow = _Function(".families", "flow")
         sensitivities = _Function(".sensitivities", "sensitivities")
@@ -605,18 +608,7 @@ def _check_tie(name: str, tie: Tie, columns: Mapping[str, Any]) -> None:
 def _unsolved(
     loaded: LoadedKernel, domains: Mapping[str, str], rows: Any, batch: BatchSolution
 ) -> ConvergenceError:
-    """Return the error for the first row without solution.
-
-    Parameters
-    ----------
-    loaded : LoadedKernel
-    domains : mapping from str to str
-        Which numbers each unknown may be.
-    rows : array
-        Parameters, one row for each point.
-    batch : BatchSolution
-        What the solver left behind there.
-    """
+    """Return the error for the first row without solution."""
     first = int(np.argmin(batch.converged))
     vanishing = [
         name

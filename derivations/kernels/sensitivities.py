@@ -568,13 +568,13 @@ class KernelObjective:
     rates: Callable[[Array], Sequence[Rates]]
     options: Mapping[str, Any]
 
-    def _job(self, kernel: Kernel, rtol: float, *, keep: bool) -> Any:
+    def _job(self, kernel: Kernel, rtol: float) -> Any:
         # A few points at a time, most of them of one descent, never pay for compiling.
-        return kernel.job(self.options.get("data"), self.options.get("start"), rtol, 1, keep=keep)
+        return kernel.job(self.options.get("data"), self.options.get("start"), rtol, 1, keep=True)
 
     def values(self, points: Array) -> tuple[Array, Array]:
         """Return values, NaN where there is no solution, and their errors."""
-        batch = self._job(self.kernel, _RTOL, keep=True)(self.rows(points))
+        batch = self._job(self.kernel, _RTOL)(self.rows(points))
         values = np.where(batch.converged, batch.values[self.of], np.nan)
         return values, batch.errors.get(self.of, np.zeros(len(points)))
 
@@ -596,7 +596,7 @@ class KernelObjective:
                 for row, point in zip(given, points, strict=True)
             ]
         )
-        batch = self._job(tangent, _RTOL, keep=True)(rows)
+        batch = self._job(tangent, _RTOL)(rows)
         if not batch.converged.all():
             worst = rows[int(np.argmin(batch.converged))]
             at = dict(zip(code.parameters, worst.tolist(), strict=True))
@@ -612,7 +612,7 @@ class KernelObjective:
         shape = points.shape
         errors = batch.errors[slope]
         if rounding:
-            near = self._job(tangent, COARSE, keep=True)(np.vstack([perturbed(r) for r in rows]))
+            near = self._job(tangent, COARSE)(np.vstack([perturbed(r) for r in rows]))
             parts = np.split(near.values[slope], len(rows))
             errors = errors + np.array([spreads({slope: part})[slope] for part in parts])
         return Slopes(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".nc", ".zarr")
 
 
+@dataclass(frozen=True)
 class Template:
     """Names, types and attributes of the variables of a sweep.
 
@@ -52,17 +53,10 @@ class Template:
         Of the data set.
     """
 
-    def __init__(
-        self,
-        points: Points,
-        types: Mapping[str, str],
-        meanings: Mapping[str, str],
-        attributes: Mapping[str, Any],
-    ) -> None:
-        self.points = points
-        self.types = dict(types)
-        self.meanings = dict(meanings)
-        self.attributes = dict(attributes)
+    points: Points
+    types: Mapping[str, str]
+    meanings: Mapping[str, str]
+    attributes: Mapping[str, Any]
 
     def coordinates(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         """Return dimensions and values of all parameters."""
@@ -141,13 +135,32 @@ class MemorySink(Sink):
         self._arrays = {}
 
 
-class NetcdfSink(Sink):
-    """A netCDF-4 file, written as results come."""
+class FileSink(Sink):
+    """A file that is written as results come, under another name until it is whole."""
+
+    def __init__(self, template: Template, path: Path) -> None:
+        self._path, self._temporary = path, Temporary(path)
+        # Of coordinates that do not go with a dimension.
+        places = template.coordinates().items()
+        self._extra = " ".join(name for name, (d, _) in places if d != (name,))
+        self._variables: dict[str, Any] = {}
+
+    def write(self, block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._temporary.touch()
+        for name, variable in self._variables.items():
+            variable[block.box or ...] = arrays[name].reshape(block.shape)
+
+    def discard(self) -> None:
+        self._temporary.remove()
+
+
+class NetcdfSink(FileSink):
+    """A netCDF-4 file."""
 
     def __init__(self, template: Template, path: Path) -> None:
         import netCDF4
 
-        self._path, self._temporary = path, Temporary(path)
+        super().__init__(template, path)
         self._open = False
         self._file = netCDF4.Dataset(str(self._temporary.path), "w", format="NETCDF4")
         self._open = True
@@ -156,16 +169,14 @@ class NetcdfSink(Sink):
             self._file.createDimension(dimension, n)
         for name, (dimensions, values) in template.coordinates().items():
             self._variable(name, "f8", dimensions, template)[...] = values
-        extra = " ".join(n for n, (d, _) in template.coordinates().items() if d != (n,))
-        self._variables = {}
         for name, kind in template.types.items():
             dimensions = template.points.dimensions
             stored = "i1" if kind == "bool" else kind
             variable = self._variable(name, stored, dimensions, template)
             if kind == "bool":
                 variable.setncattr("dtype", "bool")  # what xarray makes a bool of again
-            if extra:
-                variable.setncattr("coordinates", extra)
+            if self._extra:
+                variable.setncattr("coordinates", self._extra)
             self._variables[name] = variable
         self._file.setncatts(template.attributes)
 
@@ -177,11 +188,6 @@ class NetcdfSink(Sink):
         if name in template.meanings:
             variable.setncattr("long_name", template.meanings[name])
         return variable
-
-    def write(self, block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._temporary.touch()
-        for name, variable in self._variables.items():
-            variable[block.box or ...] = arrays[name].reshape(block.shape)
 
     def finish(self) -> xr.Dataset:
         import xarray as xr
@@ -197,21 +203,19 @@ class NetcdfSink(Sink):
 
     def discard(self) -> None:
         self._close()
-        self._temporary.remove()
+        super().discard()
 
 
-class ZarrSink(Sink):
+class ZarrSink(FileSink):
     """A Zarr folder, its chunks the blocks of the sweep."""
 
     def __init__(self, template: Template, path: Path, block: Block) -> None:
         import zarr
 
-        self._path, self._temporary = path, Temporary(path)
+        super().__init__(template, path)
         # Format 2, which every reader of Zarr knows.
         group = zarr.open_group(str(self._temporary.path), mode="w", zarr_format=2)
         group.attrs.update(template.attributes)
-        coordinates = template.coordinates()
-        extra = " ".join(name for name, (d, _) in coordinates.items() if d != (name,))
 
         def array(name: str, kind: str, dimensions: tuple[str, ...], **how: Any) -> Any:
             # A fill value would make readers take zeros for missing.
@@ -221,23 +225,17 @@ class ZarrSink(Sink):
                 found.attrs["long_name"] = template.meanings[name]
             return found
 
-        for name, (dimensions, values) in coordinates.items():
+        for name, (dimensions, values) in template.coordinates().items():
             shape = np.shape(values)
             array(name, "float64", dimensions, shape=shape, chunks=shape or "auto")[...] = values
-        self._variables = {}
         for name, kind in template.types.items():
             shape = template.points.shape
             variable = array(
                 name, kind, template.points.dimensions, shape=shape, chunks=block.shape or "auto"
             )
-            if extra:
-                variable.attrs["coordinates"] = extra
+            if self._extra:
+                variable.attrs["coordinates"] = self._extra
             self._variables[name] = variable
-
-    def write(self, block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._temporary.touch()
-        for name, variable in self._variables.items():
-            variable[block.box or ...] = arrays[name].reshape(block.shape)
 
     def finish(self) -> xr.Dataset:
         import xarray as xr
@@ -250,9 +248,6 @@ class ZarrSink(Sink):
         os.rename(self._temporary.path, self._path)
         old.remove()
         return xr.open_zarr(self._path, chunks=None)
-
-    def discard(self) -> None:
-        self._temporary.remove()
 
 
 def checked_path(out: str | os.PathLike[str]) -> Path:

@@ -823,8 +823,8 @@ class MultiIndex(SavedModel, HasCurves):
         ]
         if self._threshold.kind == EASY:
             measures.append(self.spectral(alpha=alpha, dimension=dimension))
-        seed = int(options.get("seed", 0))
-        return SimulatedNetworks(network, None, seed, run(network, measures, **options))
+        result = run(network, measures, **options)
+        return SimulatedNetworks(network, None, result.seed, result)
 
     # ------------------------------------------------------------------ curves and files
 

@@ -148,7 +148,6 @@ class AmplitudeError:
 
     Attributes
     ----------
-    student, teacher : Activation
     centre : bool
         Both are taken minus their means.
     cache_folder : path, optional
@@ -345,9 +344,7 @@ def _in_tables(expr: sp.Expr, smoothed: Any) -> sp.Expr:
 
 
 def _system(
-    error: Sequence[sp.Expr],
-    definitions: dict[sp.Expr, sp.Expr],
-    values: Values,
+    error: Sequence[sp.Expr], definitions: dict[sp.Expr, sp.Expr], values: Values
 ) -> SaddlePointSystem:
     parameters = [amplitude]
     if any(node.has(mean_symbol) for node in error):
@@ -400,7 +397,6 @@ class AmplitudeMinimum:
     amplitude : float
         Of several that tie, the positive one that is closest to zero; infinite if J only
         approaches its infimum.
-    value : float
     error : float
         Estimated absolute error of the value.
     others : tuple of float
@@ -737,16 +733,6 @@ class StudentShape:
 def student_shape(expr: sp.Expr) -> StudentShape:
     """Take a student apart.
 
-    Parameters
-    ----------
-    expr : Expr
-        σ in the variable z of activations, minus its mean if it is centred.
-
-    Raises
-    ------
-    CertificationError
-        If a part is not known.
-
     Examples
     --------
     >>> from giantstep.symbolic.expressions.activations import activation
@@ -826,17 +812,12 @@ _STRUCTURE = (
 
 
 def certified_tau_star(
-    error: AmplitudeError,
-    minimum: AmplitudeMinimum,
-    digits: int,
-    *,
-    progress: bool | None = None,
+    error: AmplitudeError, minimum: AmplitudeMinimum, digits: int, *, progress: bool | None = None
 ) -> CertifiedValues:
     """Return τ_* as a proven interval, or a proven upper bound of it where no more is proven.
 
     Parameters
     ----------
-    error : AmplitudeError
     minimum : AmplitudeMinimum
         What was found in floating point; only where to look.
     digits : int
@@ -975,7 +956,6 @@ class _BoundedError:
 
     Parameters
     ----------
-    balls : FirstEnclosed
     shape : StudentShape
     bits : int
         Of values at points.

@@ -33,7 +33,7 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, finding
 from ..identities import cancels, identities_hold
 from . import kernel_equations as eq
-from .claims_spike import PROVEN, PROVEN_DIGITS
+from .claims_spike import PROVEN, PROVEN_DIGITS, extrapolated
 from .kernel_spectrum import (
     ConjugateKernel,
     KernelCurve,
@@ -325,10 +325,7 @@ def by_integrals(model: OneGradientStep) -> dict[str, float]:
     edge = (1 + math.sqrt(beta)) ** 2
     critical = brentq(psi_slope, b * edge * (1 + 1e-4) + v, 1e6, xtol=1e-15, rtol=1e-14)
     left, right = resolvents((critical - v) / b)
-    result = {
-        "threshold": b / ((critical - v) * left * right),
-        "bulk_edge": psi(critical) / ratio,
-    }
+    result = {"threshold": b / ((critical - v) * left * right), "bulk_edge": psi(critical) / ratio}
     result |= {"kernel_eigenvalue": result["bulk_edge"], "label_alignment": 0.0}
     strength = spike.theta1**2
     if strength > result["threshold"]:
@@ -459,13 +456,7 @@ evidence("ba-conjugate-kernel", "quadrature", "the linearised model by integrals
     arguments={"names": ("2", "5", "7", "8", "11", "12", "13")},
 )
 def proven_outliers(names: tuple[str, ...]) -> Finding:
-    """Outliers and overlaps with the labels of kernels that are beyond their thresholds.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Of networks.
-    """
+    """Outliers and overlaps with the labels of kernels that are beyond their thresholds."""
     require_flint()
     values: dict[str, Any] = {}
     beyond = True
@@ -507,7 +498,6 @@ def outliers(dimension: int = 80, networks: int = 40, seed: int = 29) -> Finding
     ----------
     dimension : int
         The smaller of two; the other one is twice as large.
-    networks, seed : int
     """
     result: list[Comparison] = []
     for index, case in enumerate(CASES):
@@ -519,7 +509,12 @@ def outliers(dimension: int = 80, networks: int = 40, seed: int = 29) -> Finding
         )
         name = f"{case[0]} on {case[1]}, alpha = {case[3]:g}, beta = {case[4]:g}"
         result += [
-            extrapolated(f"{quantity}, {name}", limit, (small[quantity], large[quantity]), order)
+            replace(
+                extrapolated(
+                    "", limit, ((1, 0), (2, 0)), (small[quantity], large[quantity]), order
+                ),
+                quantity=f"{quantity}, {name}",
+            )
             for quantity, (limit, order) in {
                 "s_1 of network": (theory.singular_value, 0.5),
                 "s_1 of linearised": (theory.singular_value, 0.5),
@@ -579,30 +574,6 @@ def predicted(kernel: ConjugateKernel, layer: NDArray[np.float64]) -> NDArray[np
     return np.sqrt(values)
 
 
-def extrapolated(
-    quantity: str,
-    theory: float,
-    values: tuple[NDArray[np.float64], NDArray[np.float64]],
-    order: float,
-) -> Comparison:
-    """Compare with a limit what is left if a deviation c/d^order, of any c, is eliminated.
-
-    Parameters
-    ----------
-    quantity : str
-    theory : float
-    values : pair of arrays
-        Independent values at a dimension, and at twice that dimension.
-    order : float
-    """
-    weights = np.array([-1, 2**order]) / (2**order - 1)
-    means = np.array([x.mean() for x in values])
-    errors = np.array([x.std(ddof=1) / math.sqrt(len(x)) for x in values])
-    return Comparison(
-        quantity, theory, float(weights @ means), float(np.hypot(*(weights * errors)))
-    )
-
-
 declare_claim(
     "ba-expected-kernel",
     title="The expected kernel of an odd student is that of linearised features",
@@ -660,7 +631,6 @@ def expected(dimensions: Sequence[int] = (100, 200, 400), seed: int = 1) -> Find
     ----------
     dimensions : sequence of int
         Ascending.
-    seed : int
     """
     odd = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
     other = OneGradientStep("relu", "erf", alpha=2, beta=1.5, step_size=2, centre=True)

@@ -24,9 +24,8 @@ from .claims_risk import certified_risk, surely_less
 from .claims_spike import PROVEN, PROVEN_DIGITS, exact_number_of
 from .equivalence import FAILURE_EXPONENT, failure_exponent, gaussian_equivalence
 from .large_steps import CONSTANT, large_step_limit, risk_bound
-from .model import OneGradientStep
+from .model import CONTRACTION, WIDTH, OneGradientStep, contraction, leading_sizes, spike_sizes
 from .reference import model_of, reference_cases, reference_document
-from .several_steps import CONTRACTION, WIDTH, contraction, leading_sizes, spike_sizes
 from .symbols import linear, teacher_linear
 
 _SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
@@ -225,13 +224,7 @@ def kernel_lower_bound(count: int = 30) -> Finding:
     "ba-kernel-lower-bound", "certified", "the same for 13 networks at their penalties", slow=True
 )
 def kernel_bound(count: int | None = None) -> Finding:
-    """Initial risks of reference networks are above the best linear error.
-
-    Parameters
-    ----------
-    count : int, optional
-        Of the networks, each at its own penalty; default: all thirteen.
-    """
+    """Initial risks of reference networks are above the best linear error."""
     require_flint()
     results: dict[str, bool] = {}
     for case in reference_cases()[:count]:
@@ -434,11 +427,6 @@ def beyond_kernels(count: int | None = None) -> Finding:
     """16 τ* against the best linear error: below it for four of ten pairs, for others not.
 
     A pair whose τ* is bounded from above only can be proven to be below, never not to be.
-
-    Parameters
-    ----------
-    count : int, optional
-        Of the pairs; default: all ten.
     """
     require_flint()
     results: dict[str, bool] = {}

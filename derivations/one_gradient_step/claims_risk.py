@@ -36,9 +36,8 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import identities_hold
 from ..penalties import PaperRidge
 from .claims_spike import PROVEN, PROVEN_DIGITS
-from .limits import peak_property
 from .model import OneGradientStep
-from .optimal_ridge import exact_parameters
+from .optimal_ridge import exact_parameters, peak_property
 from .properties import (
     COVARIANCE,
     PROPERTIES,
@@ -107,13 +106,7 @@ def deterministic_equivalent(
 
 
 def spectral_deviations(model: OneGradientStep, penalty: float, digits: int) -> dict[str, float]:
-    """Compare the closed form with integrals over the density, at the ν of the closed form.
-
-    Returns
-    -------
-    dict
-        Relative deviations of λ_B(ν), D, the risks and the training errors.
-    """
+    """Compare the closed form with integrals over the density, at the ν of the closed form."""
     risk = model.risk(ridge=PaperRidge(penalty), digits=digits)
     work = digits + 15
     known = {

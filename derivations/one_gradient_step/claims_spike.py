@@ -96,8 +96,6 @@ def extrapolated(
 
     Parameters
     ----------
-    quantity : str
-    theory : float
     sizes : pair of (int, int)
         Dimensions and numbers of networks.
     values : two arrays
@@ -210,10 +208,7 @@ class PartsCase:
     noise_variance: float
 
 
-PARTS = (
-    PartsCase("tanh", "relu", 4.0, 2.0, 0.0),
-    PartsCase("erf", "tanh", 2.0, 1.5, 0.25),
-)
+PARTS = (PartsCase("tanh", "relu", 4.0, 2.0, 0.0), PartsCase("erf", "tanh", 2.0, 1.5, 0.25))
 Array = NDArray[np.float64]
 
 
@@ -224,14 +219,7 @@ PART_NAMES = ("spike", "bulk", "output", "alignment")
     "ba-gradient", "simulation", "norms of A, B, C in networks, extrapolated; N |B| at two sizes"
 )
 def centred_parts(sizes: Sizes = ((60, 60), (180, 24)), seed: int = 71) -> Finding:
-    """Norms of A, B and C, extrapolated, against their limits; N |B| in operator norm hardly grows.
-
-    Parameters
-    ----------
-    sizes : pair of (int, int)
-        Dimension and number of networks, ascending.
-    seed : int
-    """
+    """Norms of A, B and C, extrapolated, against their limits; N |B| hardly grows."""
     comparisons: list[Comparison] = []
     growth: dict[str, list[float]] = {}
     rounding = 0.0

@@ -54,16 +54,7 @@ effective_ridge = sp.Symbol("effective_ridge", positive=True)
 
 
 def mode_functions() -> dict[str, sp.Expr]:
-    r"""Return what one mode contributes, each as positive terms.
-
-    Returns
-    -------
-    dict of str to Expr
-        ``used``, S/(S + ν), its square, and ``unused``, one minus it: of the penalty λ'/ν.
-        ``gain``, :math:`-\nu\,\frac{d}{d\nu}` of ``used``: :math:`d\lambda'/d\nu - \lambda'/\nu`.
-        ``unexplained``, and ``bias``, :math:`-\nu^2\frac{d}{d\nu}(\text{unexplained}/\nu)`: of the
-        linear part of the labels what is not explained, and of its square what is the bias.
-    """
+    r"""Return what one mode contributes, each as positive terms."""
     nu = effective_ridge
     variance = floor + slope * eigenvalue
     used = variance / (variance + nu)
@@ -124,7 +115,6 @@ class ConditionalRisk(Result):
         ν.
     ridge_derivative : float
         D = dλ_B/dν.
-    rests_on : str
     """
 
     _document = "conditional risk"
@@ -150,7 +140,6 @@ class ConditionalPrediction:
         Source of the functions of a mode.
     moments : tuple of float
         μ1 and residual variance of the student, μ1* and residual variance of the teacher.
-    noise_variance : float
     samples : float
         n of the readout.
     ridges : sequence of float
@@ -287,14 +276,7 @@ class Modes:
 
 
 def modes_of(weights: Array, direction: Array | None = None) -> Modes:
-    """Return the modes of a first layer.
-
-    Parameters
-    ----------
-    weights : ndarray, shape (d, N)
-    direction : ndarray, shape (d,), optional
-        Unit vector of the teacher; by default the first axis.
-    """
+    """Return the modes of a first layer."""
     dimension, width = weights.shape
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
         left, values, _ = linalg.svd(weights, full_matrices=False, check_finite=False)

@@ -48,7 +48,6 @@ class Assumption(Result):
 
     Attributes
     ----------
-    statement : str
     holds : bool or None
         None if neither it nor its opposite is proven.
     reason : str
@@ -160,13 +159,7 @@ def boundedness(student: Activation) -> Assumption:
 
 
 def first_harmful_degree(student: Activation, highest: int = 12) -> int | None:
-    r"""Return the first k >= 2 with :math:`\mu_k \ne 0`; None if there is none up to `highest`.
-
-    Raises
-    ------
-    UndecidedError
-        If whether a coefficient vanishes cannot be decided.
-    """
+    r"""Return the first k >= 2 with :math:`\mu_k \ne 0`; None if there is none up to `highest`."""
     for k in range(2, highest + 1):
         if student.parity is Parity.ODD and k % 2 == 0:
             continue
@@ -221,7 +214,6 @@ class GaussianEquivalence(Result):
 
     Attributes
     ----------
-    student, teacher : str
     step_exponent : float
         a of :math:`\eta = N^a`, between 0 and 1/2.
     assumptions : tuple of Assumption
@@ -339,7 +331,6 @@ def standing(model: OneGradientStep, *, vanishing_ridge: bool = False) -> str:
 
     Parameters
     ----------
-    model : OneGradientStep
     vanishing_ridge : bool
         Whether it is about the limit of a vanishing penalty, which the theorem leaves out.
     """

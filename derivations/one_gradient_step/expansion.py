@@ -66,7 +66,6 @@ from .risk import (
     LEAST_SQUARES,
     STEP,
     companion,
-    companion as companion_symbol,
     covariance,
     least_squares_system,
     limit_kind,
@@ -109,7 +108,7 @@ def risk_equations() -> tuple[sp.Expr, sp.Expr]:
     """
     at = covariance(nu)
     value = explicit_resolvent()
-    closed = companion_symbol * (1 + beta * linear**2 * value) - 1
+    closed = companion * (1 + beta * linear**2 * value) - 1
     penalty = at.ridge(alpha / beta - 1).xreplace({at.resolvent: value}) - ridge
     return _numerator(closed), _numerator(penalty)
 
@@ -120,12 +119,12 @@ def linear_student_equation() -> sp.Expr:
     :math:`\beta\lambda = \nu(\alpha - 1 + h)`, because then :math:`\nu G = 1 - (1 - h)/\beta`; in
     this form nothing cancels where there are more neurons than dimensions.
     """
-    return sp.expand(nu * (alpha - 1 + companion_symbol) - beta * ridge)
+    return sp.expand(nu * (alpha - 1 + companion) - beta * ridge)
 
 
 def explicit_resolvent() -> sp.Expr:
     """Return G in ν and h."""
-    return 1 / (nu + residual + linear**2 * companion_symbol)
+    return 1 / (nu + residual + linear**2 * companion)
 
 
 @cache
@@ -152,7 +151,6 @@ class Balance:
         m: the series are in t with small quantity t^m.
     leading : dict from Symbol to (int, Expr)
         Powers of t and coefficients of ν and h.
-    equations : tuple of Expr
     """
 
     root: int
@@ -180,15 +178,7 @@ def small_ridge_balance(known: Exact) -> Balance:
 
 
 def large_alpha_balance(known: Exact, fixed: sp.Symbol) -> Balance:
-    """Return the balance for α → ∞.
-
-    Parameters
-    ----------
-    known : mapping
-        Parameters, with a positive penalty.
-    fixed : Symbol
-        `ridge` for λ, whose effective ridge vanishes like β λ/α; `nu` for λ_B, which it tends to.
-    """
+    """Return the balance for α → ∞."""
     b, v, slope = known[beta], known[residual], known[linear] ** 2
     if fixed == nu:
         return _regular(1, (0, known[ridge]), known)
@@ -224,20 +214,20 @@ def companion_value(known: Exact, effective: sp.Expr) -> sp.Expr:
 def _regular(root: int, effective: tuple[int, sp.Expr], known: Exact) -> Balance:
     """A covariance that is not singular in the limit."""
     start = companion_value(known, effective[1] if effective[0] == 0 else sp.S.Zero)
-    return Balance(root, {nu: effective, companion_symbol: (0, start)}, risk_equations())
+    return Balance(root, {nu: effective, companion: (0, start)}, risk_equations())
 
 
 def _singular(root: int, effective: sp.Expr, known: Exact) -> Balance:
     """A linear student with N > d: G grows like 1/ν."""
     slope, aspect = known[linear] ** 2, known[beta]
     other = effective / (slope * (aspect - 1))
-    leading = {nu: (1, effective), companion_symbol: (1, other)}
+    leading = {nu: (1, effective), companion: (1, other)}
     return Balance(root, leading, (risk_equations()[0], linear_student_equation()))
 
 
 def _critical(root: int, effective: sp.Expr, slope: sp.Expr) -> Balance:
     """A linear student with N = d: G grows like 1/√ν."""
-    leading = {nu: (2, effective), companion_symbol: (1, sp.sqrt(effective / slope))}
+    leading = {nu: (2, effective), companion: (1, sp.sqrt(effective / slope))}
     return Balance(root, leading, risk_equations())
 
 
@@ -507,11 +497,8 @@ class Coefficients:
 
     Attributes
     ----------
-    exponents : tuple of Fraction
     values : mapping from str to tuple of mpf
         As many as exponents.
-    neglected : mapping from str to (Fraction, mpf), or None
-    remainder_order : Fraction
     """
 
     exponents: tuple[Fraction, ...]
@@ -765,7 +752,6 @@ class Region:
 
     Attributes
     ----------
-    text : str
     radius : mpf or None
         Of convergence, at least, in the small quantity; infinite if it converges everywhere.
     """
@@ -931,8 +917,6 @@ class Question:
 
     Attributes
     ----------
-    model : OneGradientStep
-    name : str
     ridge : float, PaperRidge or None
         What is held fixed; None for an expansion in the penalty.
     digits : int

@@ -50,13 +50,7 @@ _FROM_ZERO = ("step_size", "noise_variance", "ridge", "paper_ridge")
 
 
 def checked_values(name: str, values: object) -> np.ndarray[Any, Any]:
-    """Return the values of an axis in ascending order, each once.
-
-    Raises
-    ------
-    ParameterError
-        If the name is not that of an axis, or a value is outside the range of the parameter.
-    """
+    """Return the values of an axis in ascending order, each once."""
     if not is_one_of(name, AXES):
         raise ParameterError(f"no axis is named {name!r}; there are: {', '.join(AXES)}")
     items = list(values) if hasattr(values, "__iter__") else [values]
@@ -167,7 +161,6 @@ def risk_data(
         Where on that axis.
     ridge : float or PaperRidge, optional
         Needed unless the axis is the penalty.
-    simulated : FiniteSizes, optional
 
     Returns
     -------
@@ -221,24 +214,10 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None, **style: Any) -> Any:
     Lines are the theory, squares the model with Gaussian features, circles networks, with the
     standard errors of their means. A dotted vertical line marks n = N, where the risk peaks.
 
-    Parameters
-    ----------
-    data : xarray.Dataset
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; default: a new figure, found as ``axes.figure``.
-    style : optional
-        Keywords of matplotlib's lines, such as `color` and `label`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
     Raises
     ------
     ParameterError
         If `data` is something else.
-    MissingDependencyError
-        Without matplotlib.
     """
     over = _only_axis(data)
     if over is None:
@@ -474,7 +453,6 @@ def phase_data(
         Has the other parameters. Where it has no `alpha0`, the samples of the step follow alpha.
     x, y : str
         Two different of "alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge".
-    x_values, y_values : sequence of float
     ridge : float or PaperRidge, optional
         Needed unless an axis is the penalty.
 
@@ -519,21 +497,12 @@ def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = Non
 
     Parameters
     ----------
-    data : xarray.Dataset
     quantity : {"improvement", "relative_improvement", "risk_initial", "risk_trained"}
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; default: a new figure, found as ``axes.figure``.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Raises
     ------
     ParameterError
         If an argument is something else.
-    MissingDependencyError
-        Without matplotlib.
     """
     if not is_one_of(quantity, QUANTITIES):
         raise ParameterError(f"quantity must be one of {', '.join(QUANTITIES)}, got {quantity!r}")
@@ -616,16 +585,10 @@ def plot_optimal(data: xr.Dataset, *, ax: Any = None) -> Any:
     data : xarray.Dataset
         As :func:`optimal_data` returns it. Penalties that are 0 or inf are not drawn.
 
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-
     Raises
     ------
     ParameterError
         If `data` is something else.
-    MissingDependencyError
-        Without matplotlib.
     """
     if "ridge_trained" not in getattr(data, "data_vars", {}) or "model" not in data.attrs:
         raise ParameterError("data must be a dataset as returned by optimal_data")
@@ -711,16 +674,10 @@ def plot_spectra(
     found, simulation
         As for :func:`spectra_data`.
 
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-
     Raises
     ------
     ParameterError
         If there is no spectrum.
-    MissingDependencyError
-        Without matplotlib.
     """
     _check(found)
     with drawing(ax, size=(_WIDTH * len(found), _HEIGHT), panels=len(found)) as (panels, _):

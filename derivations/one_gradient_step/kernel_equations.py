@@ -181,10 +181,7 @@ def fixed_point() -> tuple[sp.Expr, sp.Expr]:
     rule = {covariance.resolvent: resolvent, effective_ridge: 1 / inverse_ridge}
     freedom = covariance.degrees_of_freedom.xreplace(rule)
     shift, companion_of = (x.xreplace(rule) for x in (covariance.shift, covariance.companion))
-    return (
-        (alpha / beta) / (freedom / inverse_ridge - z),
-        1 / (shift + slope * companion_of),
-    )
+    return ((alpha / beta) / (freedom / inverse_ridge - z), 1 / (shift + slope * companion_of))
 
 
 def upper_half_plane() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
@@ -223,12 +220,7 @@ def counting_function() -> sp.Expr:
 def identities() -> dict[str, sp.Expr]:
     """Return what has to vanish: the forms of the complex plane against those of the axis."""
     form = _closed_form()
-    at_place = {
-        slope: 1,
-        floor: kappa,
-        z: zeta(),
-        effective_ridge: form.effective_ridge,
-    }
+    at_place = {slope: 1, floor: kappa, z: zeta(), effective_ridge: form.effective_ridge}
     r = beta / alpha
     companion = 1 + beta / place
     g = -1 / (place + beta)

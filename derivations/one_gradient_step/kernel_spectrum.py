@@ -50,12 +50,7 @@ from ...symbolic.printing.compiled import Formula, compiled, function_source
 from ..certificates.certificate import LIBRARIES, CertifiedValues, certificate_wanted, midpoint
 from ..derived import derived
 from ..figures import plain_text
-from ..spectra.spectrum import (
-    Caption,
-    SimulatedSpectrum,
-    Spectrum,
-    with_derivatives,
-)
+from ..spectra.spectrum import Caption, SimulatedSpectrum, Spectrum, with_derivatives
 from . import kernel_equations as eq, kernel_equations as equations, symbols
 from .figures import loss_note
 from .pair_kernels import c, p, pair_kernel, q
@@ -134,7 +129,6 @@ class KernelCurve:
     ----------
     sources : mapping from str to str
         From :func:`spectrum_sources`.
-    alpha, beta : float
     linear, floor : str
         μ1 and μ_{>1}² as decimal numbers.
     digits : int
@@ -355,10 +349,6 @@ class KernelCurve:
     def effective_ridge(self, z: Complex) -> Complex:
         r"""Return ν at points with Im z ≥ 0; on the real axis the limit from above.
 
-        Parameters
-        ----------
-        z : array (n,)
-
         Returns
         -------
         array (n,)
@@ -425,7 +415,6 @@ class ExpectedKernel(Page, Typeset):
     spike : float
         :math:`c_2^2\beta/2`: what Σ has along (1, …, 1) beyond the limit. Zero for odd students;
         for others it does not vanish with d.
-    odd : bool
     standing : str
         The verdict on the model's Gaussian equivalence.
     """
@@ -489,7 +478,6 @@ def expected_matrix(model: OneGradientStep, weights: Real) -> Real:
 
     Parameters
     ----------
-    model : OneGradientStep
     weights : array (d, N)
         A column for each neuron, of any length.
 
@@ -549,7 +537,6 @@ class ConjugateKernel(Spectrum):
 
     Attributes
     ----------
-    model : OneGradientStep
     trained : bool
         After the step; else at initialisation, where there is no outlier.
     threshold : float
@@ -930,16 +917,7 @@ _OUTLIER = "the outlier of the kernel: derived for linearised features, a conjec
 def certified_kernel(
     model: OneGradientStep, trained: bool = True, digits: int = DEFAULT_DIGITS
 ) -> CertifiedValues:
-    """Return proven intervals of edges, threshold and outlier of the conjugate kernel.
-
-    Raises
-    ------
-    CertificationError
-        If the roots behind the edges cannot be isolated, as where a gap of the bulk closes; if the
-        step is at the threshold; if the student has no linear part.
-    MissingDependencyError
-        If python-flint is not installed.
-    """
+    """Return proven intervals of edges, threshold and outlier of the conjugate kernel."""
     constants = exact_constants(model)
     if constants[symbols.linear] == 0:
         raise CertificationError(

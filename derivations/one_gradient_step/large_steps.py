@@ -37,16 +37,7 @@ from ...pages import Block, Listing, Page, Table, Typeset
 from ...symbolic.expressions.activations import activation
 from ..activation_functions import activation_text
 from ..certificates.certificate import certificate_wanted
-from ..figures import (
-    BLUE,
-    GREEN,
-    GREY,
-    VERMILLION,
-    Pen,
-    draw_level,
-    drawing,
-    plain_text,
-)
+from ..figures import BLUE, GREEN, GREY, VERMILLION, Pen, draw_level, drawing, plain_text
 from ..formulas import latex
 from ..teachers import refuse_directions, teacher_text
 from .amplitude_minimum import (
@@ -89,8 +80,6 @@ class LargeStepLimit(Page, Typeset, WritesJson):
 
     Attributes
     ----------
-    student, teacher : str
-    centre : bool
     tau_star : float
         :math:`\tau_* = \inf_h J(h)`.
     amplitude : float
@@ -166,13 +155,7 @@ class LargeStepLimit(Page, Typeset, WritesJson):
         return constant * self.tau_star < self.best_linear_error
 
     def error_at(self, amplitudes: ArrayLike) -> Array:
-        """Return J at amplitudes.
-
-        Raises
-        ------
-        ParameterError
-            If they are not finite numbers.
-        """
+        """Return J at amplitudes."""
         h = _finite("amplitudes", amplitudes)
         return np.array([self._distance.value(float(x)) for x in h.ravel()]).reshape(h.shape)
 
@@ -519,17 +502,7 @@ _SIZE = (10.4, 4.0)
 
 
 def plot_large_steps(limit: LargeStepLimit, *, ax: Any = None) -> Any:
-    """Draw teacher and realised function, and the error over the amplitude, side by side.
-
-    Returns
-    -------
-    array of two matplotlib.axes.Axes
-
-    Raises
-    ------
-    MissingDependencyError
-        Without matplotlib.
-    """
+    """Draw teacher and realised function, and the error over the amplitude, side by side."""
     with drawing(ax, size=_SIZE, panels=2) as (axes, _):
         limit.plot("functions", ax=axes[0])
         limit.plot("errors", ax=axes[1])

@@ -24,8 +24,6 @@ from ..derived import derived
 from ..teachers import DirectionalTeacher, Teacher, moments_of, parity_and_jumps, read_teacher
 
 if TYPE_CHECKING:
-    import sympy as sp
-
     from ...symbolic.exact.enclosures import Enclosure
 
 # Of the texts in the cache; more are computed when they are asked for, this many at a time.
@@ -132,7 +130,6 @@ def moments(name: str, *, argument: str, cache: FileCache) -> Moments:
         Catalogue name or expression in z.
     argument : str
         How the user knows it; error messages begin with it.
-    cache : FileCache
 
     Raises
     ------
@@ -173,11 +170,7 @@ def _derivation(name: str, *, argument: str) -> dict[str, Any]:
         odd, jumps = parity_and_jumps(function)
     else:
         odd, jumps = function.parity is Parity.ODD, bool(function.jumps)
-    return {
-        "odd": odd,
-        "jumps": jumps,
-        "digits": list(texts.items()),
-    }
+    return {"odd": odd, "jumps": jumps, "digits": list(texts.items())}
 
 
 def exact_moments(name: str) -> dict[str, sp.Expr]:

@@ -36,7 +36,6 @@ def pair_kernel(f: Activation, sigma: Activation, centre: bool = False) -> sp.Ex
 
     Parameters
     ----------
-    f, sigma : Activation
     centre : bool
         Take f minus its mean. The mean of σ plays no part in gradients.
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Protocol
 
 import sympy as sp
 
@@ -26,6 +25,7 @@ from ...pages import Block, Listing, Page
 from ...symbolic.systems.random_matrix import Resolvent, resolvent_moment
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, ScalarForm, Spike
 from ..formulas import latex
+from ..identities import cancels
 from .symbols import alpha, beta, teacher_linear
 
 s = sp.Symbol("s", positive=True)
@@ -51,11 +51,6 @@ def in_s(expr: sp.Expr) -> sp.Expr:
     """Write an expression of :data:`COVARIANCE` as a rational function of s, κ, b, β and others.
 
     G = 1/(b(s − β)), v = κb and ν = b(ω − κ).
-
-    Raises
-    ------
-    ValueError
-        If there are several resolvents: one s belongs to one of them.
     """
     resolvent = 1 / (slope * (s - beta))
     expr = _with_resolvent(expr, resolvent)
@@ -67,23 +62,6 @@ def _with_resolvent(expr: sp.Expr, value: sp.Expr) -> sp.Expr:
     if len(expr.atoms(Resolvent)) > 1:
         raise ValueError(f"{expr} has resolvents at several points")
     return expr.replace(Resolvent, lambda *_: value)
-
-
-class Step(Protocol):
-    """One step of a proof."""
-
-    @property
-    def text(self) -> str:
-        """What the step says."""
-        ...
-
-    def holds(self) -> bool:
-        """Decide the step again, exactly."""
-        ...
-
-    def latex(self) -> str:
-        """Return the step as a formula without delimiters."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -145,14 +123,7 @@ class Limit:
 
 def vanishes(expr: sp.Expr) -> bool:
     """Decide whether an expression is zero as a rational function, square roots included."""
-    expr = in_s(expr)
-    if expr.atoms(sp.Pow) and any(not power.exp.is_Integer for power in expr.atoms(sp.Pow)):
-        return bool(sp.cancel(sp.together(expr)) == 0)
-    if not expr.free_symbols:
-        return bool(expr == 0)
-    # Arithmetic in the field reduces every fraction at once: much faster than one big fraction.
-    field = sp.QQ.frac_field(*sorted(expr.free_symbols, key=str))
-    return bool(field.from_sympy(expr) == field.zero)
+    return cancels(in_s(expr))
 
 
 def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
@@ -173,13 +144,16 @@ def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
     return sp.cancel(numerator.LC() / denominator.LC())
 
 
+Step = Identity | Positive | Limit
+"""One step of a proof: says what it is, decides it again, shows its formula."""
+
+
 @dataclass(frozen=True, repr=False)
 class Property(Page):
     """A property of the risk with its proof.
 
     Attributes
     ----------
-    name : str
     statement : str
         In LaTeX: text with mathematics between dollar signs.
     steps : tuple of Step

@@ -11,12 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .model import OneGradientStep
-
-if TYPE_CHECKING:
-    from .model import OneGradientStep
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,6 @@ class Readout:
 
     Attributes
     ----------
-    response : SignalResponse
     shrinkage : Expr
         q = λ_B/ν: residuals on the training set are q times those on fresh labels.
     derivative : Expr
@@ -366,11 +365,7 @@ def _derivation(kind: str) -> RiskDerivation:
 
 @lru_cache(maxsize=3)
 def _lowered(kind: str) -> LoweredSystem:
-    systems = {
-        RIDGE: risk_system,
-        RIDGELESS: ridgeless_system,
-        LEAST_SQUARES: least_squares_system,
-    }
+    systems = {RIDGE: risk_system, RIDGELESS: ridgeless_system, LEAST_SQUARES: least_squares_system}
     return lower(systems[kind]())
 
 
@@ -565,7 +560,6 @@ def limit_kind(
 
     Parameters
     ----------
-    model : OneGradientStep
     alpha, beta : float, optional
         Default: those of the model.
 
@@ -688,22 +682,7 @@ NAMES = Names(
 
 
 def solve_points(model: OneGradientStep, points: Mapping[str, Any]) -> dict[str, Array]:
-    """Return all outputs at many points.
-
-    Parameters
-    ----------
-    model : OneGradientStep
-    points : mapping from str to float or array (n,)
-        The penalty as `ridge` or `paper_ridge`, `alpha`, `beta`, `step_size` in the `loss` of the
-        model, `noise_variance`.
-
-    Raises
-    ------
-    AssumptionError
-        If a penalty is zero at the interpolation peak, or a student that jumps takes a step.
-    ConvergenceError
-        If the effective ridge is not found.
-    """
+    """Return all outputs at many points."""
     if model.student_moments.jumps and np.any(points.get("step_size", 0.0)):
         raise AssumptionError(
             f"student {model.student!r} jumps: its gradient step is not defined; step_size must be "

@@ -91,13 +91,7 @@ def _inside(inner: Array, first: Array, second: Array) -> Array:
 
 
 def feature_covariances(model: OneGradientStep) -> FeatureCovariances:
-    """Return the covariances of a model's features, without the means of its functions.
-
-    Raises
-    ------
-    ClosedFormNotFoundError
-        If an expectation has no closed form that arrays can be put into.
-    """
+    """Return the covariances of a model's features, without the means of its functions."""
     refuse_directions(model.teacher, "the exact risk of a network")
     source = _derived_source(model.cache, model.student, model.teacher)
     if not source:
@@ -177,10 +171,8 @@ class CentredFunction:
 
     Parameters
     ----------
-    function : ElementwiseFunction
     name : str
         For error messages.
-    mean : float
     """
 
     def __init__(self, function: ElementwiseFunction, name: str, mean: float) -> None:
@@ -335,8 +327,6 @@ def simulate(
         Input dimension d; α d, α0 d and β d have to be (close to) whole numbers.
     ridge : float or sequence of float
         λ ≥ 0, or :func:`giantstep.paper_ridge`.
-    seeds : int
-        Number of networks.
     features : {"network", "gaussian"}
         Features of the network, whose risk is measured on test samples; or their Gaussian
         equivalent :math:`\mu_1W^\top x + \mu_{>1}z`, whose population risk is exact.
@@ -359,16 +349,8 @@ def simulate(
         pairs such as erf/erf, sin/sin or relu/relu, in place of test samples.
     n_test : int, optional
         Test samples; max(10000, 10 d) by default.
-    seed : int
-        Entropy; the result depends on it and not on `workers`.
-    workers : int, optional
-        Threads.
-    store : path, optional
-        Folder for finished networks; a run that was interrupted resumes from it.
-    progress : bool, optional
-        Progress bar on the standard error stream; by default where that is a terminal.
-    executor : concurrent.futures.Executor, optional
-        Where to run the networks instead of in threads of this process.
+    seeds, seed, workers, executor, store, progress
+        See :func:`giantstep.numeric.networks.run.simulate`.
 
     Returns
     -------
@@ -434,7 +416,7 @@ def simulate(
         )  # fmt: skip
         _add_theory(dataset, after_steps(finite, record[-1], fresh), ridges)
     dataset.attrs |= {
-        **attributes(model, network, seed, networks),
+        **attributes(model, network, networks),
         "samples": samples, "features": features, "labels": labels, "layer": layer,
         "fresh": int(bool(fresh)), "exponent": float(exponent),
     }  # fmt: skip
@@ -472,9 +454,7 @@ def measured_networks(
     )  # fmt: skip
 
 
-def attributes(
-    model: OneGradientStep, network: Network, seed: int, networks: Networks
-) -> dict[str, Any]:
+def attributes(model: OneGradientStep, network: Network, networks: Networks) -> dict[str, Any]:
     """Return what identifies a simulation, as plain values."""
     return {
         "model": model.to_json(),
@@ -482,7 +462,7 @@ def attributes(
         "dimension": network.dimension,
         "width": network.width,
         "step_samples": network.step_samples,
-        "entropy": seed,
+        "entropy": networks.seed,
         "interrupted": int(networks.interrupted),
         "rests_on": f"mean and standard error of {len(networks.completed)} networks",
         "giantstep_version": __version__,
@@ -586,8 +566,6 @@ def simulate_spectra(
 
     Parameters
     ----------
-    dimension : int
-    seeds : int
     matrices : sequence of str
         "weights", the first layer; "kernel", :math:`\Phi\Phi^\top` of the features of α d
         samples; "linearised", the same of their Gaussian equivalent.
@@ -647,7 +625,7 @@ def simulate_spectra(
             "seed": np.asarray(networks.completed, dtype=np.int32),
         },
         attrs={
-            **attributes(model, network, seed, networks), "samples": samples, "layer": layer,
+            **attributes(model, network, networks), "samples": samples, "layer": layer,
             "fresh": int(bool(fresh)), "exponent": float(exponent),
         },
     )  # fmt: skip

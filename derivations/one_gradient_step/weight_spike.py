@@ -351,7 +351,6 @@ class WeightSpike(Result):
 
     Attributes
     ----------
-    model : OneGradientStep
     theta1, theta2 : float
         Length of the spike u of :math:`W_1 = W_0 + u\,a^\top`, |a| = 1, and its part along the
         teacher's direction. θ1 holds the label noise.
@@ -588,10 +587,7 @@ def _certified(found: WeightSpike) -> WeightSpike:
     ctx = None if found.digits is None else local_context(found.digits)
     numbers: dict[str, Any] = {name: midpoint(proof[name], ctx) for name in proof}
     return replace(
-        found,
-        **numbers,
-        supercritical=not proof["alignment_readout"].is_exact,
-        certificate=proof,
+        found, **numbers, supercritical=not proof["alignment_readout"].is_exact, certificate=proof
     )
 
 
@@ -762,15 +758,7 @@ CERTIFIED_LIMIT = (
 
 
 def certified_weight_spike(model: OneGradientStep, digits: int = DEFAULT_DIGITS) -> CertifiedValues:
-    """Return proven intervals of the spike of the first layer.
-
-    Raises
-    ------
-    CertificationError
-        If a number cannot be enclosed, or the step is at the threshold as far as can be proven.
-    MissingDependencyError
-        If python-flint is not installed.
-    """
+    """Return proven intervals of the spike of the first layer."""
     formulas = FormulaBalls(exact_constants(model))
     length, aligned = (x * symbols.step_size for x in (spike_length(), aligned_length()))
     values = {

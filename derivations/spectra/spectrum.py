@@ -70,8 +70,6 @@ def with_derivatives(
     ----------
     fixed_point : sequence of Expr
         The right-hand sides, one for each unknown.
-    unknowns : sequence of Symbol
-    z : Symbol
 
     Returns
     -------
@@ -364,12 +362,7 @@ class Spectrum(Result):
     # ------------------------------------------------------------------ presentation
 
     def plot(
-        self,
-        simulation: Any = None,
-        *,
-        width: int | None = None,
-        ax: Any = None,
-        **style: Any,
+        self, simulation: Any = None, *, width: int | None = None, ax: Any = None, **style: Any
     ) -> Any:
         """Draw the density, marks at edge and outliers, and histograms of simulated eigenvalues.
 
@@ -552,7 +545,6 @@ class Caption:
     ----------
     axis : str
         What is counted, in mathtext.
-    title : str
     notes : sequence of str
         Further lines of the legend.
     """
@@ -572,7 +564,6 @@ class Drawing:
         Of the bulk; to which interval a point belongs.
     ends : tuple of float
         Of what is visible of the bulk.
-    outliers : tuple of float
     edge : float or None
         Where the bulk ends, if it is marked.
     logarithmic : bool
@@ -723,7 +714,6 @@ class SimulatedSpectrum:
 
         Parameters
         ----------
-        spectrum : Spectrum
         outliers : int
             So many largest eigenvalues of each matrix are left out.
         """

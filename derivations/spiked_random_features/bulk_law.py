@@ -678,13 +678,7 @@ def expression_text(value: Any, argument: str) -> str:
 
 
 def read_expression(text: str, argument: str) -> sp.Expr:
-    """Return the expression of a text, in x or without a variable.
-
-    Raises
-    ------
-    ExpressionError
-        If it cannot be read; `argument` is its name in the message.
-    """
+    """Return the expression of a text, in x or without a variable."""
     known = [] if argument in _PLACES else [_variable()]
     return parse_expression(text, known, argument=argument)
 

@@ -26,8 +26,7 @@ from ..identities import equal, identities_hold, vanishes
 from ..one_gradient_step.model import OneGradientStep
 from ..one_gradient_step.reference import reference_document
 from . import physics as fe
-from .claims_errors import PROVEN, spiked_energy
-from .claims_mapping import H1, SPIKE_DIGITS, T1, network_case
+from .claims_mapping import H1, PROVEN, SPIKE_DIGITS, T1, network_case, spiked_energy
 from .derive import SymbolicModel, symbolic_model
 from .model import SpikedRandomFeatures
 from .published import VARIANCE

@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import sympy as sp
 
 from ...errors import AssumptionError, ConvergenceError
 from ...numeric.cache import FileCache
-from ...numeric.kernel_code import KernelCode, LoadedKernel
-from ...runtime.generated import PreciseKernel
+from ...numeric.kernel_code import KernelCode
 from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.gaussian.expectation import GaussianExpectation
-from ...symbolic.lowering.driver import precise_driver
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
 from ...symbolic.lowering.solver import solver_source
-from ...symbolic.lowering.tables import evaluated_forms, mpmath_table_source, table_source
+from ...symbolic.lowering.tables import evaluated_forms, table_source
 from ...symbolic.printing.compiled import Formula, function_source
 from ...symbolic.systems.equations import BlockStructure
 from ...symbolic.systems.saddle_point import (
@@ -82,24 +80,14 @@ class Derivation:
         Of the teacher.
     best_linear_error : float
         Error of the best linear predictor, :math:`\\|P_{>1} f_*\\|^2`.
-    table_source, solver_source, plain_source : str
-        Generated modules: tables in NumPy, the solver in numba and its twin in plain Python.
-    parameters, table_parameters, tables, outputs : tuple of str
-        Names in the order of the generated functions.
-    results, measured : tuple of str
-        Outputs meant for users, and those with an error estimate of their own.
-    even : bool
-        Half of the quadrature line suffices.
-    unknowns : tuple of str
-        Outputs that Newton's method starts from.
+    code : KernelCode
+        The generated modules; measured are the outputs with an error estimate of their own.
     domains : tuple of (str, str)
         Which numbers each parameter and each Newton unknown may be.
     structure : str
         The block structure in words.
     functions : tuple of (str, str)
         Name and value of each tabulated function.
-    data : tuple of (str, tuple of str)
-        Data sets and their columns.
     """
 
     student: str
@@ -109,21 +97,32 @@ class Derivation:
     mapping_error: str
     leap_index: int
     best_linear_error: float
-    table_source: str
-    solver_source: str
-    plain_source: str
-    parameters: tuple[str, ...]
-    table_parameters: tuple[str, ...]
-    tables: tuple[str, ...]
-    outputs: tuple[str, ...]
-    results: tuple[str, ...]
-    measured: tuple[str, ...]
-    even: bool
-    unknowns: tuple[str, ...]
+    code: KernelCode
     domains: tuple[tuple[str, str], ...]
     structure: str
     functions: tuple[tuple[str, str], ...]
-    data: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Inputs of one solve."""
+        return self.code.parameters
+
+
+class Case(TypedDict, total=False):
+    """Which case of the equations holds; what is not said is false, and rows are independent."""
+
+    unspiked: bool
+    aligned: bool
+    correlated_norms: bool
+    stretched: bool
+    finite_width: bool
+    bulk: str
+
+
+_PLAIN: Case = {
+    "unspiked": False, "aligned": False, "correlated_norms": False, "stretched": False,
+    "finite_width": False, "bulk": IID,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,8 +131,6 @@ class SymbolicModel:
 
     Attributes
     ----------
-    student, teacher : Activation
-    free_energy : SpikedFreeEnergy
     system : SaddlePointSystem
         The saddle-point equations with their parameters and outputs.
     """
@@ -175,47 +172,15 @@ class SymbolicModel:
 
 
 def symbolic_model(
-    student: str | sp.Expr | Activation,
-    teacher: str | Teacher,
-    *,
-    unspiked: bool = False,
-    aligned: bool = False,
-    correlated_norms: bool = False,
-    stretched: bool = False,
-    finite_width: bool = False,
-    bulk: str = IID,
+    student: str | sp.Expr | Activation, teacher: str | Teacher, **case: Unpack[Case]
 ) -> SymbolicModel:
     """Derive the saddle-point equations of the model and lower them.
 
-    Parameters
-    ----------
-    student : str, Expr or Activation
-    teacher : str, Activation or DirectionalTeacher
-    unspiked, aligned : bool
-        Exactly r = 0, exactly \\|γ\\| = 1.
-    correlated_norms : bool
-        Include the correlation of norms and overlaps of the rows.
-    stretched : bool
-        Include the stretch of the rows in the plane of the spike and of the teacher.
-    finite_width : bool
-        Include what the mean direction costs at a finite width.
-    bulk : {"iid", "isotropic", "overlaps"}
-        As for :func:`.physics.spiked_free_energy`.
+    The case is told by the keywords of :func:`.physics.spiked_free_energy`.
     """
-    student_ = activation(student, argument="student")
-    teacher_ = read_teacher(teacher)
-    energy = spiked_free_energy(
-        student_,
-        teacher_,
-        unspiked=unspiked,
-        aligned=aligned,
-        correlated_norms=correlated_norms,
-        stretched=stretched,
-        finite_width=finite_width,
-        bulk=bulk,
-    )
-    system = saddle_point_system(energy, _title(correlated_norms, stretched, finite_width, bulk))
-    return SymbolicModel(student_, teacher_, energy, system)
+    student_, teacher_ = activation(student, argument="student"), read_teacher(teacher)
+    energy = spiked_free_energy(student_, teacher_, **case)
+    return SymbolicModel(student_, teacher_, energy, saddle_point_system(energy, _title(case)))
 
 
 def saddle_point_system(energy: SpikedFreeEnergy, title: str) -> SaddlePointSystem:
@@ -261,138 +226,62 @@ def with_constraints(system: SaddlePointSystem, spike: SpikeParameters) -> Saddl
     return replace(system, parameters=parameters, derived=derived)
 
 
-def derive(
-    student: str,
-    teacher: str,
-    *,
-    unspiked: bool,
-    aligned: bool,
-    correlated_norms: bool = False,
-    stretched: bool = False,
-    finite_width: bool = False,
-    bulk: str = IID,
-) -> Derivation:
-    """Derive everything that numbers need, as text; see :class:`Derivation`."""
-    model = symbolic_model(
-        student,
-        teacher,
-        unspiked=unspiked,
-        aligned=aligned,
-        correlated_norms=correlated_norms,
-        stretched=stretched,
-        finite_width=finite_width,
-        bulk=bulk,
-    )
-    definitions = model.free_energy.free_energy.definitions
-    scales = set(model.program.magnitudes.values())
-    mapping_source = mapping_error = ""
-    try:
-        mapping_source = mapping_functions(model.student, model.teacher)
-    except AssumptionError as error:
-        mapping_error = str(error)
-    return Derivation(
-        student=model.student.name,
-        teacher=model.teacher.name,
-        odd_student=is_odd(model.student),
-        mapping_source=mapping_source,
-        mapping_error=mapping_error,
-        leap_index=leap_index(model.teacher),
-        best_linear_error=float(best_linear_error(model.teacher).evalf(20)),
-        table_source=table_source(
-            definitions,
-            node=symbols.kappa,
-            identifiers=IDENTIFIERS,
-            parameters=TABLE_PARAMETERS,
-        ),
-        solver_source=solver_source(model.program),
-        plain_source=solver_source(model.program, "python"),
-        parameters=tuple(str(p) for p in model.program.parameters),
-        table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
-        tables=tuple(str(t) for t in model.program.tables[1:]),
-        outputs=tuple(str(x) for x in model.program.outputs),
-        results=tuple(str(x) for x in model.program.outputs if x not in scales),
-        measured=tuple(str(x) for x in model.program.magnitudes),
-        even=model.program.even,
-        unknowns=tuple(str(x) for x in model.program.newton_unknowns),
-        domains=tuple(parameter_domains(model.lowered).items()),
-        structure=model.structure.describe(),
-        functions=tuple((str(f), str(v)) for f, v in evaluated_forms(definitions).items()),
-        data=tuple((d.name, column_names(d)) for d in model.program.data),
-    )
-
-
-def derivation(
-    student: str,
-    teacher: str,
-    *,
-    unspiked: bool,
-    aligned: bool,
-    correlated_norms: bool,
-    stretched: bool = False,
-    finite_width: bool = False,
-    bulk: str = IID,
-    cache: FileCache,
-) -> Derivation:
+def derivation(student: str, teacher: str, *, cache: FileCache, **case: Unpack[Case]) -> Derivation:
     """Return the derivation for a pair of activations, from the cache where it is there.
 
     Parameters
     ----------
     student, teacher : str
         Catalogue names or expressions in z.
-    unspiked, aligned : bool
-        Exactly r = 0, exactly \\|γ\\| = 1.
-    correlated_norms : bool
-        Include the correlation of norms and overlaps of the rows.
-    stretched : bool
-        Include the stretch of the rows in the plane of the spike and of the teacher.
-    finite_width : bool
-        Include what the mean direction costs at a finite width.
-    bulk : {"iid", "isotropic", "overlaps"}
-        As for :func:`.physics.spiked_free_energy`.
     cache : FileCache
         Where derivations are kept between processes.
+    **case
+        As for :func:`.physics.spiked_free_energy`.
     """
-    flags = {
-        "unspiked": unspiked,
-        "aligned": aligned,
-        "correlated_norms": correlated_norms,
-        "stretched": stretched,
-        "finite_width": finite_width,
-        "bulk": bulk,
-    }
-    return _derivation(cache, student, teacher, **flags)
+    return _derivation(cache, student, teacher, **{**_PLAIN, **case})
 
 
 @derived("spiked_random_features", Derivation)
-def _derivation(student: str, teacher: str, **flags: Any) -> Derivation:
+def _derivation(student: str, teacher: str, **case: Any) -> Derivation:
     with deriving(f"{student} features", 1):
-        return derive(student, teacher, **flags)
-
-
-# ------------------------------------------------------------------ loading
-
-
-def kernel_code(found: Derivation) -> KernelCode:
-    """Return what a derivation says about its kernel."""
-    return KernelCode(
-        table_source=found.table_source,
-        solver_source=found.solver_source,
-        plain_source=found.plain_source,
-        parameters=found.parameters,
-        table_parameters=found.table_parameters,
-        names=found.tables,
-        outputs=found.outputs,
-        results=found.results,
-        measured=found.measured,
-        even=found.even,
-        unknowns=found.unknowns,
-        data=found.data,
-    )
-
-
-def load_kernel(found: Derivation, cache: FileCache) -> LoadedKernel:
-    """Load tables and the solver in plain Python; the compiled solver waits until it is needed."""
-    return kernel_code(found).load(cache)
+        model = symbolic_model(student, teacher, **case)
+        program, definitions = model.program, model.free_energy.free_energy.definitions
+        scales = set(program.magnitudes.values())
+        mapping_source = mapping_error = ""
+        try:
+            mapping_source = mapping_functions(model.student, model.teacher)
+        except AssumptionError as error:
+            mapping_error = str(error)
+        tables = table_source(
+            definitions, node=symbols.kappa, identifiers=IDENTIFIERS, parameters=TABLE_PARAMETERS
+        )
+        code = KernelCode(
+            table_source=tables,
+            solver_source=solver_source(program),
+            plain_source=solver_source(program, "python"),
+            parameters=tuple(map(str, program.parameters)),
+            table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
+            names=tuple(map(str, program.tables[1:])),
+            outputs=tuple(map(str, program.outputs)),
+            results=tuple(str(x) for x in program.outputs if x not in scales),
+            measured=tuple(map(str, program.magnitudes)),
+            even=program.even,
+            unknowns=tuple(map(str, program.newton_unknowns)),
+            data=tuple((d.name, column_names(d)) for d in program.data),
+        )
+        return Derivation(
+            student=model.student.name,
+            teacher=model.teacher.name,
+            odd_student=is_odd(model.student),
+            mapping_source=mapping_source,
+            mapping_error=mapping_error,
+            leap_index=leap_index(model.teacher),
+            best_linear_error=float(best_linear_error(model.teacher).evalf(20)),
+            code=code,
+            domains=tuple(parameter_domains(model.lowered).items()),
+            structure=model.structure.describe(),
+            functions=tuple((str(f), str(v)) for f, v in evaluated_forms(definitions).items()),
+        )
 
 
 # ------------------------------------------------------------------ parts
@@ -400,11 +289,7 @@ def load_kernel(found: Derivation, cache: FileCache) -> LoadedKernel:
 
 def flags_of(model: SpikedRandomFeatures) -> dict[str, Any]:
     """Return which case of the equations holds for a model."""
-    return {
-        **model._case,
-        "finite_width": model.width is not None,
-        "bulk": model._bulk.equations,
-    }
+    return {**model._case, "finite_width": model.width is not None, "bulk": model._bulk.equations}
 
 
 def _determined(energy: FreeEnergy) -> FreeEnergy:
@@ -417,11 +302,12 @@ def _determined(energy: FreeEnergy) -> FreeEnergy:
     )
 
 
-def _title(correlated_norms: bool, stretched: bool, finite_width: bool, bulk: str) -> str:
+def _title(case: Case) -> str:
+    bulk = case.get("bulk", IID)
     remarks = (
-        ", with correlated norms of the rows (the terms in chi)" if correlated_norms else "",
-        ", with stretched rows (the terms in t)" if stretched else "",
-        ", at a finite width (the terms in p_inv)" if finite_width else "",
+        ", with correlated norms of the rows (the terms in chi)" * case.get("correlated_norms", 0),
+        ", with stretched rows (the terms in t)" * case.get("stretched", 0),
+        ", at a finite width (the terms in p_inv)" * case.get("finite_width", 0),
         "" if bulk == IID else f", with the law of the bulk as the data {symbols.BULK!r}",
     )
     return f"Saddle point of ridge regression on spiked random features{''.join(remarks)}"
@@ -474,12 +360,9 @@ def _by_powers(average: GaussianExpectation) -> sp.Expr:
 
 def _fields(mapping: SpikeMapping) -> tuple[sp.Expr, ...]:
     return (
-        mapping.spike_strength,
-        mapping.bulk_variance,
-        mapping.alignment,
-        mapping.orthogonal_alignment,
-        mapping.norm_overlap,
-    )
+        mapping.spike_strength, mapping.bulk_variance, mapping.alignment,
+        mapping.orthogonal_alignment, mapping.norm_overlap,
+    )  # fmt: skip
 
 
 def scalar_functions(
@@ -493,28 +376,6 @@ def scalar_functions(
     return function_source(numbers, "python", names={**STEP_ARGUMENTS, **(names or {})})
 
 
-def precise_kernel(model: SymbolicModel) -> PreciseKernel:
-    """Print the model's program for mpmath."""
-    scales = set(model.program.magnitudes.values())
-    return PreciseKernel(
-        table_source=mpmath_table_source(
-            model.free_energy.free_energy.definitions,
-            node=symbols.kappa,
-            identifiers=IDENTIFIERS,
-            parameters=TABLE_PARAMETERS,
-        ),
-        driver_source=precise_driver(),
-        solver_source=solver_source(model.program, "mpmath"),
-        parameters=tuple(str(p) for p in model.program.parameters),
-        table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
-        outputs=tuple(str(x) for x in model.program.outputs),
-        results=tuple(str(x) for x in model.program.outputs if x not in scales),
-        unknowns=tuple(str(x) for x in model.program.newton_unknowns),
-        even=model.program.even,
-        data=tuple(d.name for d in model.program.data),
-    )
-
-
 def precise_mapping(
     student: Activation, teacher: Teacher, values: dict[str, sp.Rational], digits: int
 ) -> tuple[sp.Float, ...]:
@@ -522,20 +383,9 @@ def precise_mapping(
 
     `values` holds step_size, alpha0 and noise_variance as exact numbers.
     """
-    found = spike_mapping(student, teacher)
-    given = {
-        step_size: values["step_size"],
-        alpha0: values["alpha0"],
-        noise: values["noise_variance"],
-    }
-    expressions = (
-        found.spike_strength,
-        found.bulk_variance,
-        found.alignment,
-        found.orthogonal_alignment,
-        found.norm_overlap,
-    )
-    return tuple(e.xreplace(given).evalf(digits) for e in expressions)
+    given = {symbol: values[name] for symbol, name in STEP_ARGUMENTS.items()}
+    fields = _fields(spike_mapping(student, teacher))
+    return tuple(e.xreplace(given).evalf(digits) for e in fields)
 
 
 def _with_numbers(expr: sp.Expr) -> sp.Expr:

@@ -7,8 +7,8 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, cast
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
+from ...symbolic.lowering.lowered import lower
 from ..curve_figure import plot_curve
 from ..curves import Columns, Names, solve_groups, varied
 from ..json_text import SavedModel
-from ..kernels.arguments import known_names
+from ..kernels.arguments import Tie, known_names
+from ..kernels.kernel import Kernel
 from ..late import given_by
 from ..teachers import refuse_directions, teacher_text
 from .arguments import (
@@ -38,15 +40,15 @@ from .arguments import (
     with_alias,
 )
 from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
-from .derive import Derivation, derivation, load_kernel, symbolic_model
+from .derive import Case, Derivation, derivation, flags_of, symbolic_model, with_constraints
 from .differentiation import Differentiation
-from .learning_rates import per_neuron_step
-from .precise import certified, refine
+from .precise import certified, exact_parameters, proven_parameters, refine
 from .presentation import model_latex
-from .solution import Solution, curve_attributes, curve_names, solution_from
+from .solution import SYMBOLS, Solution, curve_attributes, curve_names, solution_from
 from .spike import (
     SpikeParameters,
     checked_spike,
+    per_neuron_step,
     rechecked_spike,
     relative_bulk_spread,
     require_odd,
@@ -61,8 +63,8 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
+    from ...symbolic.lowering.lowered import LoweredSystem
     from ..certificates.certificate import CertifiedValues
-    from ..kernels.kernel import Kernel
     from ..multi_index.optimum import OptimumBeside
     from ..one_gradient_step.model import OneGradientStep
     from .bounds.bounds import Asymptotics, Bounds
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from .realised import RealisedNetwork
     from .spectrum.spectrum import FeatureSpectrum
     from .vocabulary.learned_bias import LearnedBias
+
 
 _HERE = __package__
 _COMMON = ("student", "teacher", "beta", "noise_variance")
@@ -193,7 +196,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
                 "the law of the bulk of a model that takes a step follows from the step; leave "
                 "bulk out, or give spike and bulk by SpikedRandomFeatures.from_parameters"
             )
-        found = self._derivation(unspiked=False, aligned=False)
+        found = self._derivation()
         if self.direct_parameters is None:
             require_odd(found, self.allow_non_odd)
         _ = self.spike  # refuses a student that jumps and a step that is too small, now
@@ -295,25 +298,10 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     def _cache(self) -> FileCache:
         return FileCache(self.cache_folder)
 
-    def _derivation(
-        self,
-        *,
-        unspiked: bool,
-        aligned: bool,
-        correlated_norms: bool = False,
-        stretched: bool = False,
-        bulk: str = IID,
-    ) -> Derivation:
+    def _derivation(self, **case: Unpack[Case]) -> Derivation:
+        finite = self.width is not None
         return derivation(
-            self.student,
-            self.teacher,
-            unspiked=unspiked,
-            aligned=aligned,
-            correlated_norms=correlated_norms,
-            stretched=stretched,
-            finite_width=self.width is not None,
-            bulk=bulk,
-            cache=self._cache,
+            self.student, self.teacher, cache=self._cache, **{"finite_width": finite, **case}
         )
 
     @cached_property
@@ -321,7 +309,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         """Which special case the equations are, and which terms Result 3.1 leaves out they have."""
         spike = self.spike
         unspiked = spike.spike_strength == 0
-        odd = self._derivation(unspiked=False, aligned=False).odd_student
+        odd = self._derivation().odd_student
         complete = self.leading_order == COMPLETE and not unspiked
         given = self.direct_parameters is not None and not unspiked and spike.norm_overlap != 0
         return {
@@ -338,7 +326,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     @cached_property
     def derivation(self) -> Derivation:
         """What was derived for this model, as text."""
-        return self._derivation(**self._case, bulk=self._bulk.equations)
+        return self._derivation(**flags_of(self))
 
     @cached_property
     def spike(self) -> SpikeParameters:
@@ -353,7 +341,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
             return self.direct_parameters
         if self.step_size == 0:
             return SpikeParameters(0.0, 1.0, 0.0, 1.0)
-        found = self._derivation(unspiked=False, aligned=False)
+        found = self._derivation()
         step = (self.step_size, self.alpha0, self.noise_variance)
         spike = spike_after_step(found, *step)
         if found.odd_student or self.leading_order == PUBLISHED:
@@ -431,24 +419,17 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
 
     def symbolic(self) -> SymbolicModel:
         """Return the model as SymPy objects: free energy, equations, blocks, program."""
-        return symbolic_model(
-            self.student,
-            self.teacher,
-            **self._case,
-            finite_width=self.width is not None,
-            bulk=self._bulk.equations,
-        )
+        return symbolic_model(self.student, self.teacher, **flags_of(self))
 
-    kernel = cast(
-        "Callable[..., Kernel]",
-        given_by(f"{_HERE}.kernel", "model_kernel"),
-    )
+    def kernel(self) -> Kernel:
+        """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
+        return model_kernel(self)
 
     # ------------------------------------------------------------------ solving
 
     @cached_property
     def _kernel(self) -> LoadedKernel:
-        return load_kernel(self.derivation, self._cache)
+        return self.derivation.code.load(self._cache)
 
     def _parameter_values(self) -> dict[str, float]:
         # Fields of a spike are named like the parameters of kernels.
@@ -567,7 +548,7 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         return {**READOUT_DOMAINS, **own}
 
     def _names(self) -> Names:
-        return curve_names(self.derivation.outputs)
+        return curve_names(self.derivation.code.outputs)
 
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
         warn_about_quality(self)
@@ -584,35 +565,27 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
     # ------------------------------------------------------------------ analyses
 
     write_curve_report = cast(
-        "Callable[..., Path]",
-        given_by("giantstep.derivations.curve_report", "write_report"),
+        "Callable[..., Path]", given_by("giantstep.derivations.curve_report", "write_report")
     )
 
-    bounds = cast(
-        "Callable[..., Bounds]",
-        given_by(f"{_HERE}.bounds.bounds", "bounds"),
-    )
+    bounds = cast("Callable[..., Bounds]", given_by(f"{_HERE}.bounds.bounds", "bounds"))
 
     certified_spike = cast(
-        "Callable[..., CertifiedValues]",
-        given_by(f"{_HERE}.precise", "certified_spike"),
+        "Callable[..., CertifiedValues]", given_by(f"{_HERE}.precise", "certified_spike")
     )
 
     certified_coefficients = cast(
-        "Callable[..., CertifiedValues]",
-        given_by(f"{_HERE}.precise", "certified_coefficients"),
+        "Callable[..., CertifiedValues]", given_by(f"{_HERE}.precise", "certified_coefficients")
     )
 
     asymptotics = cast(
-        "Callable[..., Asymptotics]",
-        given_by(f"{_HERE}.bounds.bounds", "asymptotics"),
+        "Callable[..., Asymptotics]", given_by(f"{_HERE}.bounds.bounds", "asymptotics")
     )
 
     _expanded = given_by(f"{_HERE}.expansions.expand", "expansion")
 
     realised_functions = cast(
-        "Callable[..., xr.Dataset]",
-        given_by(f"{_HERE}.bounds.bounds", "realised_functions"),
+        "Callable[..., xr.Dataset]", given_by(f"{_HERE}.bounds.bounds", "realised_functions")
     )
 
     optimum_bayes = cast(
@@ -657,12 +630,10 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         given_by("giantstep.derivations.bridge", "as_gradient_step"),
     )
     spectrum = cast(
-        "Callable[..., FeatureSpectrum]",
-        given_by(f"{_HERE}.spectrum.spectrum", "spectrum"),
+        "Callable[..., FeatureSpectrum]", given_by(f"{_HERE}.spectrum.spectrum", "spectrum")
     )
     with_loss = cast(
-        "Callable[..., ConvexReadout]",
-        given_by(f"{_HERE}.convex.readout", "with_loss"),
+        "Callable[..., ConvexReadout]", given_by(f"{_HERE}.convex.readout", "with_loss")
     )
 
     # ------------------------------------------------------------------ networks
@@ -679,12 +650,11 @@ class SpikedRandomFeatures(SavedModel, Differentiation):
         """
         if self.direct_parameters is not None or self.step_size == 0:
             return 0.0
-        found = self._derivation(unspiked=False, aligned=False)
+        found = self._derivation()
         return relative_bulk_spread(found, self.step_size, self.alpha0, self.noise_variance)
 
     realised = cast(
-        "Callable[..., RealisedNetwork]",
-        given_by(f"{_HERE}.realised", "realised_network"),
+        "Callable[..., RealisedNetwork]", given_by(f"{_HERE}.realised", "realised_network")
     )
 
     @renamed("curve(...).plot(simulation=...)")
@@ -770,3 +740,66 @@ def warn_about_quality(model: SpikedRandomFeatures, outer: int = 0) -> None:
     if model.bulk_spread > LARGE_SPREAD:
         # Points at the line that called the method of the model, through a wrapper of it.
         warnings.warn(quality_text(model), ApproximationWarning, stacklevel=4 + outer)
+
+
+# ----------------------------------------------------------------------
+# The model as a :class:`~giantstep.derivations.kernels.kernel.Kernel`: all targets, sweeps.
+
+_LABELS = {
+    **SYMBOLS, "test_error": r"\varepsilon_{\mathrm{test}}",
+    "training_error": r"\varepsilon_{\mathrm{train}}", "alpha": r"\alpha", "beta": r"\beta",
+    "ridge": r"\lambda", "noise_variance": r"\Delta", "spike_strength": "r", "bulk_variance": "c",
+    "alignment": r"\gamma", "norm_overlap": "a", "inverse_width": "p^{-1}",
+}  # fmt: skip
+TITLE = "Saddle point of ridge regression on spiked random features"
+
+
+def orthogonal(alignment: Any, sqrt: Callable[[Any], Any]) -> Any:
+    """ρ of γ, as :func:`.derive.with_constraints` states it, for floats and exact numbers."""
+    return sqrt((1 - alignment) * (1 + alignment))
+
+
+def model_kernel(model: SpikedRandomFeatures) -> Kernel:
+    """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
+    found = model.derivation
+    values = model._parameter_values()
+    return Kernel(
+        name="spiked_random_features",
+        title=f"{TITLE}, student {found.student}, teacher {found.teacher}",
+        # Every result with its error, unlike the learning curves of the model.
+        code=replace(found.code, measured=found.code.results),
+        domains={**dict(found.domains), **_special_domains(model)},
+        make=partial(_lowered, model),
+        make_solved=partial(_solved, model),
+        defaults={name: values[name] for name in found.parameters if name in values},
+        exact_defaults=partial(exact_parameters, model),
+        proven_defaults=partial(proven_parameters, model),
+        # A new alignment brings its orthogonal part along.
+        ties={"orthogonal_alignment": Tie("alignment", orthogonal, constraint=True)}
+        if {"alignment", "orthogonal_alignment"} <= {*found.parameters}
+        else {},
+        labels=_LABELS,
+        cache_folder=model.cache_folder,
+        data=model._bulk.columns,
+        exact_data=model._bulk.exact,
+        check=model._bulk.check,
+    )
+
+
+def _special_domains(model: SpikedRandomFeatures) -> dict[str, str]:
+    """Return the values to which a special case of the equations is restricted."""
+    spike = model.spike
+    found: dict[str, str] = {}
+    if spike.orthogonal_alignment == 0:
+        found |= {"alignment": "unit", "orthogonal_alignment": "zero"}
+    if spike.spike_strength == 0:
+        found |= {"spike_strength": "zero"}
+    return found
+
+
+def _lowered(model: SpikedRandomFeatures) -> LoweredSystem:
+    return lower(with_constraints(model.symbolic().system, model.spike))
+
+
+def _solved(model: SpikedRandomFeatures) -> LoweredSystem:
+    return model.symbolic().lowered

@@ -150,12 +150,7 @@ def _ascending(name: str, values: object) -> np.ndarray[Any, Any]:
 
 
 def plot_phase_diagram(data: xr.Dataset, *, ax: Any = None) -> Any:
-    """Draw a phase diagram as a heat map, with the contour where the linear bound is reached.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
+    """Draw a phase diagram as a heat map, with the contour where the linear bound is reached."""
     from matplotlib.colors import LogNorm
 
     name = "optimal_ridge" if "optimal_ridge" in data else "test_error"

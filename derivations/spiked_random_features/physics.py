@@ -254,7 +254,6 @@ class SpikedFreeEnergy:
     ----------
     free_energy : FreeEnergy
         In 13 variables for one kind of rows; fewer where `unspiked` removes some.
-    prediction : Prediction
     norm : Expr
         The squared norm of the readout divided by the width.
     overlaps : dict from str to Expr
@@ -373,10 +372,6 @@ def spiked_free_energy(
         The latter two not with `stretched`: such laws have the stretch already.
     loss_term : callable
         𝔼 M of the loss; by default of half the squared residual.
-
-    Returns
-    -------
-    SpikedFreeEnergy
 
     Notes
     -----
@@ -636,7 +631,6 @@ class Letters:
     ----------
     fractions, strengths, variances, biases : tuple of Symbol
         π_a, r_a, c_a and b_a.
-    v2, q2, m, theta, psi : tuple of Symbol
     v1, norms : Matrix (K, K)
         V_1, and q_1 or Q_1.
     mu0, mu1, slope, mu2_squared, chi : tuple of Expr
@@ -818,7 +812,6 @@ def letters_free_energy(
 
     Parameters
     ----------
-    student, teacher : Activation
     count : int
         K; the determinant of V_1 is written out, so this is for small K.
     bulk : {"iid", "orthonormal"}
@@ -907,7 +900,6 @@ def log_determinant(
 
     Parameters
     ----------
-    v1_hat : Matrix (K, K)
     levels, fractions, resolvents, shifts : sequence of Expr
         Λ_a, π_a, M_a and δ_a.
     """

@@ -56,7 +56,7 @@ from ..kernels.precise import exact_number
 from ..kernels.sensitivities import LABEL
 from ..teachers import DirectionalTeacher, read_teacher
 from .arguments import SPIKE, STRETCH
-from .derive import STEP_ARGUMENTS, flags_of, precise_kernel
+from .derive import STEP_ARGUMENTS, flags_of
 from .solution import Solution, solution_from
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def precise_program(model: SpikedRandomFeatures) -> PreciseKernel:
 
     @derived("spiked_random_features/precise", PreciseKernel)
     def program(student: str, teacher: str, **cases: Any) -> PreciseKernel:
-        return precise_kernel(model.symbolic())
+        return precise.precise_kernel(model.symbolic().lowered, model.derivation.code)
 
     return program(model._cache, model.student, model.teacher, **flags_of(model))
 
@@ -198,9 +198,7 @@ def _exact_map(
 ) -> tuple[dict[sp.Expr, sp.Symbol], dict[str, sp.Expr]]:
     """Return {exact constant: its symbol} and the fields of the spike in terms of them."""
     found = spike_mapping(
-        activation(student, argument="student"),
-        read_teacher(teacher),
-        stretched=stretched,
+        activation(student, argument="student"), read_teacher(teacher), stretched=stretched
     )
     constants: dict[sp.Expr, sp.Symbol] = {}
 

@@ -56,10 +56,8 @@ class Section:
 
     Attributes
     ----------
-    title : str
     remark : str
         One or two sentences.
-    formulas : tuple of Formula
     """
 
     title: str

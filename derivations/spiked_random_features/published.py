@@ -30,7 +30,6 @@ from .model import SpikedRandomFeatures
 from .physics import SpikedFreeEnergy
 
 if TYPE_CHECKING:
-    from .model import SpikedRandomFeatures
     from .solution import Solution
 
 MEAN, VARIANCE, ERROR = (
@@ -198,7 +197,6 @@ class ReferenceCase:
 
     Attributes
     ----------
-    name : str
     model : mapping
         Student, teacher, beta and noise variance; step size and alpha0 unless the spike is given.
     alpha, ridge : str

@@ -92,7 +92,6 @@ class RealisedNetwork:
         ----------
         alpha : float
             Samples n = α d at which the features are evaluated.
-        progress : bool
 
         Returns
         -------
@@ -181,7 +180,6 @@ def realised_network(
         As for :meth:`simulate`.
     seed : int
         Fixes the network.
-    progress : bool
     spectrum : bool
         Also evaluate the theory with averages over the bulk matrix of the network: the
         eigenvalues that it has, and how the spike and the teacher lie to its eigenvectors.

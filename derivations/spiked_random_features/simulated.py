@@ -69,8 +69,6 @@ def network_of(
 
     Parameters
     ----------
-    model : SpikedRandomFeatures or VocabularyFeatures
-    dimension : int
     labels : str or callable
         See :class:`.samples.Channel`.
     equivalent : bool
@@ -186,7 +184,6 @@ def simulate_model(
     ----------
     model, dimension, labels, equivalent
         As for :func:`network_of`; the name of a function stands for it in `store`.
-    alpha : float or sequence of float
     ridge : float
         λ: half of it times the squared norm of the readout is added to the sum of losses.
     loss : Loss, optional
@@ -221,15 +218,13 @@ def simulate_model(
     scale = np.array([kind.bulk_variance**-0.5 for kind in kinds]) if kinds else np.ones(1)
     return network_dataset(
         found, {"alpha": alphas},
-        {**attributes, "dimension": network.dimension, "entropy": seed},
+        {**attributes, "dimension": network.dimension, "entropy": found.seed},
         names=_QUANTITIES, averaged=_ERRORS[:-1],
         units={"theta": scale, "psi": scale, "q1": np.outer(scale, scale)},
     )  # fmt: skip
 
 
-def has_letters(
-    model: SpikedRandomFeatures | VocabularyFeatures,
-) -> TypeIs[VocabularyFeatures]:
+def has_letters(model: SpikedRandomFeatures | VocabularyFeatures) -> TypeIs[VocabularyFeatures]:
     # Models know this module; it asks what they have instead of what they are.
     return hasattr(model, "letters")
 
@@ -369,11 +364,6 @@ def conditional_prediction(
     model: SpikedRandomFeatures, alpha: float, ridge: float
 ) -> ConditionalPrediction | None:
     r"""Return the conditional errors at the saddle point; None where they do not depend on κ.
-
-    Parameters
-    ----------
-    model : SpikedRandomFeatures
-    alpha, ridge : float
 
     Notes
     -----

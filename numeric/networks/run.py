@@ -59,12 +59,15 @@ class Networks:
         True if the run was interrupted and seeds are missing.
     steps : dict of str to tuple of int
         Of arrays with an axis of steps, after how many steps they were measured.
+    seed : int
+        From which the seeds of the networks were made.
     """
 
     values: dict[str, Array]
     completed: tuple[int, ...]
     interrupted: bool = False
     steps: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    seed: int = 0
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -117,7 +120,7 @@ def simulate(
     *,
     readout: Readout | None = None,
     seeds: int = 10,
-    seed: int = 0,
+    seed: int | np.random.SeedSequence | np.random.Generator = 0,
     workers: int | None = None,
     executor: concurrent.futures.Executor | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -252,7 +255,7 @@ def simulate(
         values[name] = np.stack([results[index][key] for index in completed])
         if measured in taken:
             steps[name] = taken[measured]
-    return Networks(values, completed, interrupted, steps)
+    return Networks(values, completed, interrupted, steps, seed)
 
 
 # ---------------------------------------------------------------------- what is measured when

@@ -326,36 +326,9 @@ _LEAST_ACCURACY = 40
 _SHARE = 1 / 16
 
 
-@dataclass(frozen=True)
-class Direct:
-    """A table that is a function of κ itself, analytic between the ends of its branches.
-
-    Attributes
-    ----------
-    function : BranchedFunction
-        Real on the line.
-    """
-
-    function: BranchedFunction
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Bounds of the work of an integrator.
-
-    Attributes
-    ----------
-    panels : int
-        Panels of the line; four times as many under each Gaussian.
-    evaluations : int
-        Evaluations of the integrands in one integration.
-    depth : int
-        How often a panel is halved.
-    """
-
-    panels: int = 1024
-    evaluations: int = 40_000
-    depth: int = 48
+# Panels of the line (four times as many under each Gaussian), evaluations of the integrands in one
+# integration, and halvings of a panel, at the most.
+MOST_PANELS, MOST_EVALUATIONS, _DEEPEST = 1024, 40_000, 48
 
 
 class LineIntegrator:
@@ -364,7 +337,8 @@ class LineIntegrator:
     Parameters
     ----------
     convolutions : sequence of Convolution
-    directs : sequence of Direct
+    directs : sequence of BranchedFunction
+        Tables that are functions of κ itself, real on the line.
     combine : callable
         Maps κ, the moments of all convolutions in order and the direct tables, as one list of balls
         (real at nodes, complex on boxes), to the tables that the integrands take. Its result has to
@@ -379,7 +353,6 @@ class LineIntegrator:
         All integrands are even in κ, so that half of the line is enough.
     breaks : sequence of ball
         Further points at which panels end.
-    limits : Limits
 
     Raises
     ------
@@ -394,7 +367,7 @@ class LineIntegrator:
     def __init__(
         self,
         convolutions: Sequence[Convolution],
-        directs: Sequence[Direct],
+        directs: Sequence[BranchedFunction],
         combine: Combine,
         *,
         reach: Any,
@@ -402,24 +375,23 @@ class LineIntegrator:
         goal: Any,
         even: bool = False,
         breaks: Sequence[Ball] = (),
-        limits: Limits | None = None,
     ) -> None:
         self._flint = flint = require_flint()
         self._bits, self._even = bits, even
-        self._limits = limits or Limits()
         with flint.ctx.workprec(bits):
-            self._reach, self._goal = flint.arb(reach), _checked_goal(flint.arb(goal))
+            self._reach, self._goal = flint.arb(reach), flint.arb(goal)
+            if not 0 < self._goal < 1:
+                raise ParameterError(f"goal has to be between 0 and 1, not {self._goal}")
             if not (self._reach > 0 and self._reach.is_exact() and self._reach.is_finite()):
                 raise ParameterError(f"reach has to be an exact positive number, not {reach}")
             accuracy = max(_LEAST_ACCURACY, math.ceil(-log_size(self._goal) / math.log(2)) + 4)
             tables = [
-                ConvolutionTables(c, bits=bits, goal=accuracy, most=4 * self._limits.panels)
+                ConvolutionTables(c, bits=bits, goal=accuracy, most=4 * MOST_PANELS)
                 for c in convolutions
             ]
-            functions = [direct.function for direct in directs]
-            self._source = TableSource(tables, functions, combine, bits)
+            self._source = TableSource(tables, list(directs), combine, bits)
             self._panels: list[Panel] = []
-            self._cut([*breaks, *(kink for f in functions for kink in f.kinks)])
+            self._cut([*breaks, *(kink for f in directs for kink in f.kinks)])
 
     @property
     def panels(self) -> int:
@@ -431,9 +403,7 @@ class LineIntegrator:
         """Number of nodes of the latest integration."""
         return sum(panel.order for panel in self._panels)
 
-    def integrate(
-        self, integrands: Integrands, tails: Sequence[Ball] | None = None, goal: Any = None
-    ) -> list[Ball]:
+    def integrate(self, integrands: Integrands, tails: Sequence[Ball] | None = None) -> list[Ball]:
         r"""Return proven balls of :math:`\mathbb{E}[g_i(\kappa)]`.
 
         Parameters
@@ -444,8 +414,6 @@ class LineIntegrator:
         tails : sequence of ball, optional
             Bounds of :math:`\int_{|\kappa| > R} |g_i|\varphi`, both sides together; without them
             the integrals are those over [−R, R].
-        goal : number, optional
-            In place of that of the integrator.
 
         Returns
         -------
@@ -459,8 +427,7 @@ class LineIntegrator:
         """
         flint = self._flint
         with flint.ctx.workprec(self._bits):
-            aim = self._goal if goal is None else _checked_goal(flint.arb(goal))
-            work = _Work(integrands, aim, self._limits)
+            work = _Work(integrands, self._goal)
             totals = work.over_gaps(self._source, self._gaps, self._panels)
             self._panels = work.over_panels(self._panels, totals)
             if self._even:
@@ -501,7 +468,7 @@ class LineIntegrator:
 
     def _lay(self, start: Ball, end: Ball) -> None:
         """Add panels from one point to another, each with series for all tables."""
-        source, most = self._source, self._limits.panels
+        source, most = self._source, MOST_PANELS
         shortest = LONGEST_SHIFT / source.rate if source.rate > 0 else math.inf
         half = _HALF if shortest < _HALF / _SHORT else min(_HALF, shortest)
         pending = _divided(start, end, float(end - start) / (2 * half), most)
@@ -534,18 +501,12 @@ def _divided(left: Ball, right: Ball, pieces: float, most: int) -> list[tuple[Ba
     return list(itertools.pairwise([left, *(edge.mid() for edge in edges), right]))[::-1]
 
 
-def _checked_goal(goal: Ball) -> Ball:
-    if not 0 < goal < 1:
-        raise ParameterError(f"goal has to be between 0 and 1, not {goal}")
-    return goal
-
-
 class _Work:
     """One integration: its integrands, goal and what has been spent."""
 
-    def __init__(self, integrands: Integrands, goal: Ball, limits: Limits) -> None:
+    def __init__(self, integrands: Integrands, goal: Ball) -> None:
         self._flint = require_flint()
-        self._integrands, self._limits = integrands, limits
+        self._integrands = integrands
         self._most = highest_order(math.ceil(-log_size(goal) / math.log(2)))
         self._goal = log_size(goal)
         self._evaluations = 0
@@ -563,9 +524,8 @@ class _Work:
                     f"kinks near {float(point):.6g} are not told apart: they nearly coincide, and "
                     "more digits may separate them"
                 )
-            density = (-point * point / 2).exp() / (2 * self._flint.arb.pi()).sqrt()
             values = self._values(source.over(point, beside.local))
-            parts = [(right - left) * density * value for value in values]
+            parts = [(right - left) * _density(point) * value for value in values]
             totals = [t + x for t, x in zip(totals, parts, strict=True)] if totals else parts
         return totals
 
@@ -578,9 +538,7 @@ class _Work:
             panel = pending.pop()
             result = self._ellipse(panel, tolerances)
             if result is None:
-                if panel.depth == self._limits.depth or (
-                    len(pending) + len(done) > self._limits.panels
-                ):
+                if panel.depth == _DEEPEST or len(pending) + len(done) > MOST_PANELS:
                     raise CertificationError(
                         "an integrand is not proven analytic around the line near "
                         f"{float(panel.centre):.6g}: it may have a singularity there, or its "
@@ -601,9 +559,9 @@ class _Work:
 
     def _values(self, tables: Sequence[Ball]) -> Sequence[Ball]:
         self._evaluations += 1
-        if self._evaluations > self._limits.evaluations:
+        if self._evaluations > MOST_EVALUATIONS:
             raise WorkLimitError(
-                f"an integral needs more than {self._limits.evaluations} evaluations: the "
+                f"an integral needs more than {MOST_EVALUATIONS} evaluations: the "
                 "integrands vary too fast, or an ellipse without a pole is too narrow"
             )
         return self._integrands(tables)

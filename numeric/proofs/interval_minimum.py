@@ -31,6 +31,8 @@ Beyond = Callable[[int, float], Ball]
 
 # Regions end a little before what is proven, which covers the rounding of their ends.
 _INSIDE, _ROUNDING = 0.99, 1e-15
+# The largest reach that is tried where an end is infinite.
+_FARTHEST = 4096.0
 # Of the interval Newton method: each one halves what is left, or does much better.
 _MOST_STEPS = 60
 
@@ -111,7 +113,6 @@ def minimise(
     *,
     starts: Sequence[Ball] = (),
     beyond: Beyond | None = None,
-    farthest: float = 4096.0,
     goal: float = 1e-12,
     shortest: float = 1e-9,
     most_cells: int = 10_000,
@@ -130,8 +131,6 @@ def minimise(
     beyond : callable, optional
         Takes 1 or -1 and a reach > 0; returns a lower bound of the function as far out as that on
         this side. Needed if an end is infinite.
-    farthest : float
-        The largest reach that is tried.
     goal : float
         Of the interval of the least value: where no point is better by more than this, cells are
         halved no further.
@@ -165,8 +164,8 @@ def minimise(
     if beyond is not None:
         # Beyond its best points the function is worse from some reach on.
         reach = 1 + 2 * max((abs(float(x)) for x in starts), default=0.0)
-        left = -search.reach(beyond, -1, reach, farthest) if math.isinf(left) else left
-        right = search.reach(beyond, 1, reach, farthest) if math.isinf(right) else right
+        left = -search.reach(beyond, -1, reach) if math.isinf(left) else left
+        right = search.reach(beyond, 1, reach) if math.isinf(right) else right
     return search.run(left, right, belonging, most_cells)
 
 
@@ -232,14 +231,14 @@ class _Search:
             radius /= 2
         return False
 
-    def reach(self, beyond: Beyond, side: int, reach: float, farthest: float) -> float:
+    def reach(self, beyond: Beyond, side: int, reach: float) -> float:
         """Return a distance beyond which the function is larger than its best value."""
         reach = 2.0 ** math.ceil(math.log2(reach))
         while not beyond(side, reach) > self._upper:
             reach *= 2
-            if reach > farthest:
+            if reach > _FARTHEST:
                 raise CertificationError(
-                    f"for |{self._what}| > {farthest:g} nothing excludes lower values"
+                    f"for |{self._what}| > {_FARTHEST:g} nothing excludes lower values"
                 )
         return reach
 

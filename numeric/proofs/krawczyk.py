@@ -14,12 +14,12 @@ Coordinates of positive unknowns are their logarithms.
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...ball_library import require_flint
 from ...errors import CertificationError
 
 Ball = Any
@@ -87,7 +87,7 @@ def prove_root(
 
 class _Proof:
     def __init__(self, system: System, logarithmic: tuple[bool, ...]) -> None:
-        self.flint = importlib.import_module("flint")
+        self.flint = require_flint()
         self.system = system
         self.logarithmic = logarithmic
 

@@ -77,10 +77,6 @@ def newton(
 
     Parameters
     ----------
-    equations : callable
-    z : array (n,)
-    start : array (m, n)
-    turns : int
     last_step : float
         Relative size of the step after which it stops. Convergence is quadratic: what is left is
         about its square.
@@ -110,7 +106,6 @@ def arranged(values: Sequence[Any], count: int) -> tuple[Any, Any, Any]:
     ----------
     values : sequence
         The right-hand sides, row by row their derivatives by the unknowns, and those by z.
-    count : int
     """
     g, slope, along = np.split(np.array(np.broadcast_arrays(*values)), [count, -count])
     return g, slope.reshape(count, count, *g.shape[1:]), along
@@ -132,17 +127,12 @@ def _solve(matrix: Complex, right: Complex) -> Complex:
 
 
 def follow(
-    equations: SelfConsistency,
-    z: Complex,
-    scale: float,
-    components: int,
-    nearest: float = 1e-12,
+    equations: SelfConsistency, z: Complex, scale: float, components: int, nearest: float = 1e-12
 ) -> tuple[Complex, NDArray[np.bool_]]:
     """Return V at points with Im z >= 0, each followed from far above.
 
     Parameters
     ----------
-    equations : callable
     z : array (n,)
         Im z = 0 means the limit from above.
     scale : float
@@ -283,7 +273,6 @@ class ResolventTransform:
 
         Parameters
         ----------
-        z : array-like (n,)
         start : array (m, n), optional
             Guesses; where they lead nowhere the path from above is followed.
         finest : int, optional
@@ -381,23 +370,7 @@ def resolve_tails(
     start: Complex | None,
     negligible: float,
 ) -> None:
-    """Solve for the points `bad`, in place: V is put in, `bad` cleared where that succeeds.
-
-    Parameters
-    ----------
-    tails : Tails
-    trace : int
-        Which component of V is the trace of the resolvent.
-    x : array (n,)
-        Ascending points.
-    v : array (m, n)
-        V at good points, and about right at bad ones.
-    bad : array (n,) of bool
-    start : array (m, n), optional
-        Other guesses.
-    negligible : float
-        Density per unit of log x that does not matter.
-    """
+    """Solve for the points `bad`, in place: V is put in, `bad` cleared where that succeeds."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], bad, [False]]).astype(int)))
     for first, last in edges.reshape(-1, 2):
         run = np.arange(first, last)
@@ -735,7 +708,6 @@ class Bulk:
         The end is no edge: the density goes on below 1e-7 per unit of log x.
     points : array (n,)
         Grid over all intervals that crowds at their ends, ends included.
-    density : array (n,)
     interval : array (n,) of int
         To which interval a point belongs.
     masses, mass_errors : array (k,)
@@ -761,7 +733,6 @@ def find_bulk(transform: ResolventTransform, points: int, mass: float, atom: flo
     ----------
     transform : ResolventTransform
         Of a spectrum on the positive half line.
-    points : int
     mass : float
         Expected mass of the bulk, by which small numbers are measured.
     atom : float
@@ -836,7 +807,6 @@ def known_bulk(
         Mass below the bulk.
     density, share : callable
         (n,) -> (n,), the density and the mass up to points inside the bulk.
-    points : int
     """
     rows: list[tuple[Real, Real, Real, float]] = []
     for (low, high), mass in zip(edges, masses, strict=True):
@@ -882,8 +852,6 @@ def density(
 
     Parameters
     ----------
-    transform : ResolventTransform
-    x : array (n,)
     negligible : float
         Density per unit of log x that does not matter.
     start : array (m, n), optional

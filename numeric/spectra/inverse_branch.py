@@ -43,7 +43,6 @@ def inverse_radius(
         Where the branch starts, a zero of x.
     multiplicity : int
         Of that zero: the branch is a series in a root of x of this order.
-    ctx : mpmath context
 
     Returns
     -------

@@ -36,6 +36,7 @@ if typing.TYPE_CHECKING:
         Finding as Finding,
     )
     from .derivations.expansions.expansion import Expansion as Expansion
+    from .derivations.explore import explore as explore
     from .derivations.first_gradient.first_step import first_step as first_step
     from .derivations.first_gradient.sample_complexity import sample_complexity as sample_complexity
     from .derivations.first_gradient.statistical_queries import (
@@ -59,6 +60,7 @@ if typing.TYPE_CHECKING:
     )
     from .derivations.giant_steps.simulated import simulate_giant_steps as simulate_giant_steps
     from .derivations.kernels.kernel import Kernel as Kernel
+    from .derivations.kernels.landscape import Landscape as Landscape
     from .derivations.kernels.lower import lower as lower
     from .derivations.kernels.solution import KernelSolution as KernelSolution
     from .derivations.multi_index.label_leaps import (
@@ -95,13 +97,13 @@ if typing.TYPE_CHECKING:
         FiniteSizeStudy as FiniteSizeStudy,
         finite_size_study as finite_size_study,
     )
-    from .derivations.spiked_random_features.learning_rates import (
-        per_neuron_step as per_neuron_step,
-    )
     from .derivations.spiked_random_features.model import (
         SpikedRandomFeatures as SpikedRandomFeatures,
     )
     from .derivations.spiked_random_features.solution import Solution as Solution
+    from .derivations.spiked_random_features.spike import (
+        per_neuron_step as per_neuron_step,
+    )
     from .derivations.spiked_random_features.vocabulary.model import (
         VocabularyFeatures as VocabularyFeatures,
     )
@@ -127,10 +129,10 @@ if typing.TYPE_CHECKING:
     from .symbolic.hermite.equivalence import conditional_equivalence as conditional_equivalence
     from .symbolic.hermite.expansion import HermiteExpansion as HermiteExpansion
     from .symbolic.leaps.generative_leap import generative_leap as generative_leap
-    from .symbolic.leaps.isotropic_leap import isotropic_leap as isotropic_leap
     from .symbolic.leaps.leap_index import (
         coordinate_leap as coordinate_leap,
         information_exponent as information_exponent,
+        isotropic_leap as isotropic_leap,
         leap_index as leap_index,
     )
     from .symbolic.leaps.leap_report import (

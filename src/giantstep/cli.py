@@ -11,10 +11,11 @@ import argparse
 import contextlib
 import difflib
 import io
+import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from . import (
@@ -25,6 +26,7 @@ from . import (
     cli_dynamics,
     cli_exact,
     cli_expand,
+    cli_explore,
     cli_giant_steps,
     cli_kernel,
     cli_multi_index,
@@ -34,9 +36,28 @@ from . import (
     cli_targets,
 )
 from .cli_files import run_python
-from .cli_options import Formatter, add_command
+from .cli_options import Command, Formatter, Group
 from .errors import GiantstepError
 from .json_document import json_text
+
+COMMANDS: tuple[Command, ...] = (
+    cli_curve.CURVE,
+    cli_curve.SOLVE,
+    cli_optimal.OPTIMAL,
+    cli_explore.EXPLORE,
+    cli_kernel.KERNEL,
+    cli_srf.SRF,
+    cli_one_step.ONE_STEP,
+    cli_expand.EXPAND,
+    cli_claims.CLAIMS,
+    cli_claims.VERIFY,
+    cli_conjecture.CONJECTURE,
+    *cli_exact.COMMANDS,
+    *cli_targets.COMMANDS,
+    cli_giant_steps.GIANT_STEPS,
+    cli_dynamics.DYNAMICS,
+    cli_multi_index.MULTI_INDEX,
+)
 
 # Names of arguments in the library, which its messages use, and here.
 FLAGS = {
@@ -44,25 +65,25 @@ FLAGS = {
     "learning_rate": "--learning-rate",
     "noise_variance": "--noise",
     "cache_folder=": "--cache-folder",
-    "allow_non_odd=True (--allow-non-odd)": "--allow-non-odd",
+    r"allow_non_odd=True \(--allow-non-odd\)": "--allow-non-odd",
     'leading_order="complete"': "--leading-order complete",
     'leading_order="published"': "--leading-order published",
     "leading_order": "--leading-order",
     "seeds >=": "--seeds >=",
-    "centre=True (--centre)": "--centre",
+    r"centre=True \(--centre\)": "--centre",
     "paper_ridge": "--paper-ridge",
 }
 
 
 def error_text(error: GiantstepError | OSError, flags: Mapping[str, str]) -> str:
-    """Return the text of an error, with names of arguments replaced by those in `flags`."""
+    """Return the text of an error; `flags` says what to write for which regular expression."""
     if isinstance(error, OSError) and not isinstance(error, GiantstepError):
         place = f" {os.fspath(error.filename)!r}" if error.filename is not None else ""
         reason = (error.strerror or str(error)).lower()
         return f"cannot use{place}: {reason}; choose another file or folder"
     text = str(error)
     for name, flag in flags.items():
-        text = text.replace(name, flag)
+        text = re.sub(name, flag, text)
     return text
 
 
@@ -144,101 +165,14 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"giantstep {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    for name, summary, epilog, add in (
-        (
-            "curve", "learning curve, theory and simulation",
-            cli_curve.CURVE_EPILOG, cli_curve.add_curve,
-        ),
-        (
-            "solve", "one saddle point with all order parameters",
-            cli_curve.SOLVE_EPILOG, cli_curve.add_solve,
-        ),
-        (
-            "optimal", "ridge penalty or step size with the smallest test error",
-            cli_optimal.EPILOG, cli_optimal.add_arguments,
-        ),
-        (
-            "kernel", "generated kernel of a model, for other languages and in all stages",
-            cli_kernel.EPILOG, cli_kernel.add_arguments,
-        ),
-        (
-            "srf", "spiked random features: curves, bounds, spectra, figures",
-            cli_srf.EPILOG, cli_srf.add_commands,
-        ),
-        (
-            "one-step", "one step of order one: exact risk, spectra, phases",
-            cli_one_step.EPILOG, cli_one_step.add_commands,
-        ),
-        (
-            "expand", "series in a small quantity, against the exact solution",
-            cli_expand.EPILOG, cli_expand.add_commands,
-        ),
-        (
-            "claims", "list the published results that are held as claims",
-            cli_claims.EPILOG, cli_claims.add_claims,
-        ),
-        (
-            "verify", "recompute the evidence of claims; exit code 1 if one fails",
-            cli_claims.VERIFY_EPILOG, cli_claims.add_verify,
-        ),
-        (
-            "conjecture", "prove or refute a statement over ranges of its quantities",
-            cli_conjecture.EPILOG, cli_conjecture.add_arguments,
-        ),
-        (
-            "hermite", "exact Hermite coefficients E[f(z) He_k(z)] of an activation",
-            cli_exact.HERMITE_EPILOG, cli_exact.add_hermite,
-        ),
-        (
-            "expect", "exact Gaussian expectation of one variable or of a correlated pair",
-            cli_exact.EXPECT_EPILOG, cli_exact.add_expect,
-        ),
-        (
-            "gradient", "population gradient of a neuron, expanded by Stein's lemma",
-            cli_exact.GRADIENT_EPILOG, cli_exact.add_gradient,
-        ),
-        (
-            "complexity", "how many samples the known methods need for a target",
-            cli_exact.COMPLEXITY_EPILOG, cli_exact.add_complexity,
-        ),
-        (
-            "leap", "leap index, coordinate, rotation-invariant and generative leap",
-            cli_targets.LEAP_EPILOG, cli_targets.add_leap,
-        ),
-        (
-            "staircase", "subspaces that successive giant steps learn, exactly",
-            cli_targets.STAIRCASE_EPILOG, cli_targets.add_staircase,
-        ),
-        (
-            "project", "part of a target that is fitted on a learned subspace",
-            cli_targets.PROJECT_EPILOG, cli_targets.add_project,
-        ),
-        (
-            "giant-steps", "what giant steps learn, predicted and simulated",
-            cli_giant_steps.EPILOG, cli_giant_steps.add_arguments,
-        ),
-        (
-            "dynamics", "overlaps of narrow networks after every giant step, exactly",
-            cli_dynamics.EPILOG, cli_dynamics.add_arguments,
-        ),
-        (
-            "multi-index", "what the best estimators learn from labels of a few directions",
-            cli_multi_index.EPILOG, cli_multi_index.add_arguments,
-        ),
-    ):  # fmt: skip
-        add(add_command(commands, name, summary, epilog))
+    for command in COMMANDS:
+        command.add(commands)
     return parser
 
 
 EXTENSIONS = "GIANTSTEP_EXTENSIONS"
 """Environment variable: files that are run before a command, as PATH is written."""
 _NEGATIVE = re.compile(r"-(?!h$|-)")
-# Flags without a value: what follows them is an argument of its own.
-_SWITCHES = {
-    "--allow-non-odd", "--centre", "--certified", "--certify", "--closed-form",
-    "--correlated-norms", "--flow", "--formulas", "--fresh", "--growth", "--joint", "--json",
-    "--latex", "--list", "--optimal", "--simulate", "--slow", "--table-only", "--tune-step",
-}  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -278,9 +212,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (GiantstepError, OSError) as error:
-        # Parameters of a kernel and of a conjecture keep their names: they are no flags there.
-        named = getattr(arguments, "run", None) in (cli_kernel.run, cli_conjecture.run)
-        report(error_text(error, {} if named else FLAGS))
+        flags = getattr(arguments, "flags", {})
+        report(error_text(error, {} if flags is None else {**flags, **FLAGS}))
         return 2
     except MemoryError as error:
         reason = str(error) or "the run needs more than there is"
@@ -320,13 +253,24 @@ def _with_negative_values(argv: Sequence[str] | None) -> list[str]:
     own, as in ``hermite -tanh(z)``, gets a blank in front, which argparse takes for an argument.
     """
     result: list[str] = []
+    switches = set(_switches(COMMANDS))
     for text in sys.argv[1:] if argv is None else argv:
         previous = result[-1] if result else ""
         takes_value = previous.startswith("--") and "=" not in previous
-        if _NEGATIVE.match(text) and takes_value and previous not in _SWITCHES:
+        if _NEGATIVE.match(text) and takes_value and previous not in switches:
             result[-1] = f"{previous}={text}"
         elif _NEGATIVE.match(text) and len(text) > 2:
             result.append(f" {text}")
         else:
             result.append(text)
     return result
+
+
+def _switches(commands: Sequence[Command]) -> Iterator[str]:
+    """Return flags without a value: what follows them is an argument of its own."""
+    for command in commands:
+        yield from _switches(command.commands)
+        groups = [one.options if isinstance(one, Group) else (one,) for one in command.options]
+        for one in itertools.chain.from_iterable(groups):
+            if one.is_switch:
+                yield one.names

@@ -7,17 +7,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .cli_files import add_output, checked_out, deliver, run_python
-from .cli_options import whole
+from . import cli_options as opts
+from .cli_files import deliver, output, run_python
+from .cli_options import Command, Group, option, whole
 from .errors import ParameterError
 from .pages import aligned
 
 if TYPE_CHECKING:
     from .derivations.claims import Claim, Verdict
-
-VERIFY_OPTIONS = ("targets", "dimension", "steps", "networks", "seed", "store")
-"""Flags of ``verify`` that are options of claims."""
-
 
 EPILOG = """\
 Without a NAME an index of all claims: by paper, and there by the number of the result. As a figure
@@ -54,57 +51,10 @@ examples:
 """
 
 
-def add_claims(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``giantstep claims``."""
-    parser.add_argument(
-        "--certified", action="store_true", help="those that have a proof by intervals"
-    )
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="claims to be shown in full, or FILE.py with claims of your own [an index of all]",
-    )
-    parser.add_argument("--full", action="store_true", help="all claims in full")
-    add_output(parser, data=False)
-    parser.set_defaults(run=list_claims)
-
-
-def add_verify(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``giantstep verify``."""
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="claims, or FILE.py with claims [all of the package]",
-    )
-    parser.add_argument("--slow", action="store_true", help="simulations of minutes, too")
-    parser.add_argument(
-        "--certified",
-        action="store_true",
-        help="nothing but proofs by intervals, with a table of them",
-    )
-    group = parser.add_argument_group("options of the named claims")
-    for flag, minimum, example, letter, summary in (
-        ("--targets", 1, 50, "N", "how many random targets are tried"),
-        ("--dimension", 8, 400, "D", "input dimension d of the larger networks"),
-        ("--steps", 1, 3, "T", "giant steps"),
-        ("--networks", 2, 6, "N", "networks for each target and size"),
-        ("--seed", 0, 0, "N", "entropy of targets and networks"),
-    ):
-        group.add_argument(flag, type=whole(flag, minimum, example), metavar=letter, help=summary)
-    group.add_argument(
-        "--store", metavar="FOLDER", help="where finished targets are kept, to resume"
-    )
-    add_output(parser.add_argument_group("output"), data=False)
-    parser.set_defaults(run=verify_claims)
-
-
 def list_claims(arguments: argparse.Namespace) -> int:
     """Print an index of the claims, or some of them in full."""
     from .derivations.claims import Claims, claims, named
 
-    out = checked_out(arguments, "claims", data=False)
     files = [name for name in arguments.names if name.endswith(".py")]
     known = [*_of_files(files), *named([name for name in arguments.names if name not in files])]
     chosen = Claims(
@@ -113,20 +63,18 @@ def list_claims(arguments: argparse.Namespace) -> int:
         if claim.proofs or not arguments.certified
     )
     full = bool(arguments.names) or arguments.full
-    deliver(
-        arguments, out, *(chosen if full else [chosen]), title="Claims",
+    return deliver(
+        arguments, *(chosen if full else [chosen]), title="Claims",
         text=str(chosen) if full else chosen.by_paper(),
         document=[claim.to_dict() for claim in chosen], draw=lambda: chosen.plot(),
     )  # fmt: skip
-    return 0
 
 
 def verify_claims(arguments: argparse.Namespace) -> int:
     """Recompute the evidence of claims; 1 if one fails, 2 if wanted proofs are not made."""
     from .derivations.claims import verify
 
-    out = checked_out(arguments, "evidence", data=False)
-    given = {name: getattr(arguments, name) for name in VERIFY_OPTIONS}
+    given = {one.dest: getattr(arguments, one.dest) for one in _OPTIONS}
     options = {name: value for name, value in given.items() if value is not None}
     if arguments.certified:
         options["certified"] = True
@@ -135,7 +83,7 @@ def verify_claims(arguments: argparse.Namespace) -> int:
     names = [name for name in arguments.names if name not in files] or own
     verdicts = verify(names or None, slow=arguments.slow, **options)
     deliver(
-        arguments, out, *verdicts, text="", title="Evidence of claims",
+        arguments, *verdicts, text="", title="Evidence of claims",
         document=[verdict.to_dict() for verdict in verdicts], draw=lambda: verdicts.plot(),
     )  # fmt: skip
     for verdict in verdicts:
@@ -206,3 +154,36 @@ def _proofs(verdicts: Sequence[Verdict]) -> str:
         "arithmetic\n(python-flint), on this package and on the equations; see the page "
         "certificates of the documentation."
     )
+
+
+_OPTIONS = (
+    option("--targets N", "how many random targets are tried", whole(1, 50)),
+    opts.DIMENSION.but(
+        help="input dimension d of the larger networks", read=whole(8, 400), default=None
+    ),
+    opts.STEPS.but(help="giant steps"),
+    option("--networks N", "networks for each target and size", whole(2, 6)),
+    opts.SEED.but(help="entropy of targets and networks", default=None),
+    opts.STORE.but(help="where finished targets are kept, to resume"),
+)
+CLAIMS = Command(
+    "claims", "list the published results that are held as claims", list_claims, (
+        option("--certified", "those that have a proof by intervals"),
+        option(
+            "NAME", "claims to be shown in full, or FILE.py with claims of your own [an index of "
+            "all]", nargs="*", dest="names",
+        ),
+        option("--full", "all claims in full"), *output(data=False),
+    ), EPILOG,
+)  # fmt: skip
+VERIFY = Command(
+    "verify", "recompute the evidence of claims; exit code 1 if one fails", verify_claims, (
+        option(
+            "NAME", "claims, or FILE.py with claims [all of the package]", nargs="*", dest="names"
+        ),
+        option("--slow", "simulations of minutes, too"),
+        option("--certified", "nothing but proofs by intervals, with a table of them"),
+        Group("options of the named claims", _OPTIONS),
+        Group("output", output(data=False)),
+    ), VERIFY_EPILOG,
+)  # fmt: skip

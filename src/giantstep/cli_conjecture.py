@@ -6,8 +6,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from .cli_files import add_output, checked_out, deliver
-from .cli_options import whole
+from . import cli_options as opts
+from .cli_files import deliver, output
+from .cli_options import Command, Group, option, whole
 from .errors import ParameterError
 
 if TYPE_CHECKING:
@@ -57,59 +58,8 @@ examples:
   giantstep conjecture "leaps(f).coordinate == leaps(f).isotropic" --over f=targets
 """
 
-_MODELS = {"one-step": "OneGradientStep", "srf": "SpikedRandomFeatures"}
+MODELS = {"one-step": "OneGradientStep", "srf": "SpikedRandomFeatures"}
 TARGETS = "targets"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.set_defaults(run=run)
-    parser.add_argument("statement", metavar="STATEMENT", help="what is conjectured; see below")
-    parser.add_argument(
-        "--over",
-        action="append",
-        required=True,
-        metavar="NAME=RANGE",
-        help="range, number or kind of a quantity; once for each",
-    )
-    parser.add_argument(
-        "--where", action="append", default=[], metavar="CONDITION", help="such as 'alpha > beta'"
-    )
-    group = parser.add_argument_group("whose outputs it is about")
-    group.add_argument("--model", choices=sorted(_MODELS), help="model with outputs")
-    group.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="argument of the model, such as student=erf or alpha=2",
-    )
-    group = parser.add_argument_group("random targets, --over f=targets")
-    for flag, example, summary in (
-        ("--dimension", 3, "largest number of coordinates [4]"),
-        ("--degree", 3, "highest degree [4]"),
-        ("--terms", 3, "largest number of Hermite terms [4]"),
-    ):
-        group.add_argument(flag, type=whole(flag, 1, example), metavar="N", help=summary)
-    group = parser.add_argument_group("search")
-    group.add_argument(
-        "--method",
-        choices=(
-            "identity",
-            "positive terms",
-            "sturm",
-            "derivatives",
-            "branch and bound",
-            "elimination",
-            "search",
-        ),
-        help="nothing but this [all]",
-    )
-    group.add_argument("--tries", type=whole("--tries", 0, 500), metavar="N", help="points")
-    group.add_argument("--seed", type=whole("--seed", 0, 0), default=0, metavar="N", help="[0]")
-    group.add_argument("--store", metavar="FOLDER", help="finished blocks, to resume")
-    add_output(group, figure=False, data=False)
-    group.add_argument("--latex", action="store_true", help="print LaTeX, too")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -118,13 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     from .derivations.conjectures.conjecture import Verdict, conjecture
 
-    out = checked_out(arguments, "verdict", figure=False, data=False)
-    over: dict[str, Any] = dict(_pair("--over", text, "x=0:2") for text in arguments.over)
-    given = {
-        name: getattr(arguments, name)
-        for name in ("dimension", "degree", "terms")
-        if getattr(arguments, name) is not None
-    }
+    over: dict[str, Any] = dict(read_pair("--over", text, "x=0:2") for text in arguments.over)
+    sizes = {one.dest: getattr(arguments, one.dest) for one in _SIZES}
+    given = {name: value for name, value in sizes.items() if value is not None}
     about_targets = TARGETS in over.values()
     if given and not about_targets:
         raise ParameterError(f"--{next(iter(given))} belongs to random targets: --over f=targets")
@@ -140,13 +86,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise ParameterError("the certificate of the proof does not hold; please report this")
     text = f"{result}\n\n{result.latex()}" if arguments.latex else str(result)
     deliver(
-        arguments, out, result, text=text, title=arguments.statement,
+        arguments, result, text=text, title=arguments.statement,
         document=json.loads(result.to_json()),
     )  # fmt: skip
     return {Verdict.REFUTED: 1, Verdict.UNDECIDED: 3}.get(result.verdict, 0)
 
 
-def _pair(flag: str, text: str, example: str) -> tuple[str, str]:
+def read_pair(flag: str, text: str, example: str) -> tuple[str, str]:
+    """Return name and value of ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     if not (equals and name.strip().isidentifier() and value.strip()):
         raise ParameterError(f"{flag} must be NAME=VALUE, such as {flag} {example}, got {text!r}")
@@ -156,21 +103,55 @@ def _pair(flag: str, text: str, example: str) -> tuple[str, str]:
 def _model(arguments: argparse.Namespace) -> Any:
     import giantstep
 
-    values: Mapping[str, str] = dict(_pair("--set", text, "alpha=2") for text in arguments.set)
+    values: Mapping[str, str] = dict(read_pair("--set", text, "alpha=2") for text in arguments.set)
     if arguments.model is None:
         if values:
             raise ParameterError("--set belongs to --model; give --model one-step or srf")
         return None
-    make = getattr(giantstep, _MODELS[arguments.model])
+    make = getattr(giantstep, MODELS[arguments.model])
     try:
-        return make(**{name: _argument(value) for name, value in values.items()})
+        return make(**{name: read_argument(value) for name, value in values.items()})
     except TypeError as error:
         raise ParameterError(f"--set: {str(error).partition('() ')[2] or error}") from None
 
 
-def _argument(text: str) -> Any:
+def read_argument(text: str) -> Any:
     """Return a number where the text is one; names and expressions stay texts."""
     try:
         return float(text)
     except ValueError:
         return text
+
+
+_SIZES = (
+    option("--dimension N", "largest number of coordinates [4]", whole(1, 3)),
+    option("--degree N", "highest degree [4]", whole(1, 3)),
+    option("--terms N", "largest number of Hermite terms [4]", whole(1, 3)),
+)
+CONJECTURE = Command(
+    "conjecture", "prove or refute a statement over ranges of its quantities", run, (
+        option("STATEMENT", "what is conjectured; see below"),
+        option(
+            "--over NAME=RANGE", "range, number or kind of a quantity; once for each",
+            action="append", required=True,
+        ),
+        option("--where CONDITION", "such as 'alpha > beta'", default=[], action="append"),
+        Group("whose outputs it is about", (
+            option("--model", "model with outputs", choices=sorted(MODELS)),
+            option(
+                "--set NAME=VALUE", "argument of the model, such as student=erf or alpha=2",
+                default=[], action="append",
+            ),
+        )),
+        Group("random targets, --over f=targets", _SIZES),
+        Group("search", (
+            option("--method", "nothing but this [all]", choices=(
+                "identity", "positive terms", "sturm", "derivatives", "branch and bound",
+                "elimination", "search",
+            )),
+            option("--tries N", "points", whole(0, 500)), opts.SEED,
+            opts.STORE.but(help="finished blocks, to resume"),
+            *output(figure=False, data=False), opts.LATEX,
+        )),
+    ), EPILOG, flags=None,
+)  # fmt: skip

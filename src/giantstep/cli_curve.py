@@ -20,17 +20,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _LOADED
-from .cli_files import (
-    PAGES,
-    add_output,
-    check_folder,
-    checked_out,
-    deliver,
-    save_data,
-    unusable,
-)
-from .cli_options import add_model, digits, positive, sample_complexities, whole
+from . import _LOADED, cli_options as opts
+from .cli_files import PAGES, check_folder, deliver, output, save_data, show, unusable
+from .cli_options import Command, Group, digits, option, spaced, srf_model, whole
 from .errors import ApproximationWarning, ParameterError
 from .pages import aligned
 
@@ -39,7 +31,7 @@ if TYPE_CHECKING:
 
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
 
-CURVE_EPILOG = """\
+_CURVE = """\
 conventions:
   d inputs, p = BETA d neurons, n = ALPHA d samples for the readout, n0 = ALPHA0 d for the step.
   step     every row moves by STEP_SIZE times its gradient (1/n0) sum (y - f0) sigma'(w.x) x;
@@ -56,19 +48,19 @@ conventions:
   errors   test error against the noise-free target on fresh inputs.
 
 files:
-  --out curve.html writes curve.html (report), curve.png and curve.pdf (figure), curve.nc (theory)
-  and, with --simulate, curve-simulation.nc (every network); --out curve.pdf and others that file
-  alone, a figure with its data. --json and --table-only write none. Finished networks are kept at
-  once in the folder .giantstep-simulations next to it (--store chooses another one): the same
-  command resumes after an interruption, and more --seeds extend a run.
+  Without --out none. --out curve.html writes curve.html (report), curve.png and curve.pdf (figure),
+  curve.nc (theory) and, with --simulate, curve-simulation.nc (every network); --out curve.pdf and
+  others that file alone, a figure with its data. Finished networks are kept at once in the folder
+  .giantstep-simulations next to it (--store chooses another one): the same command resumes after
+  an interruption, and more --seeds extend a run.
 
 examples:
-  giantstep curve --student tanh --teacher sin --simulate
-  giantstep curve --student tanh --teacher sin --alpha 0.1:10:40 --ridge 0.01 --table-only
+  giantstep curve --student tanh --teacher sin --simulate --out curve.html
+  giantstep curve --student tanh --teacher sin --alpha 0.1:10:40 --ridge 0.01
   giantstep curve --student relu --teacher tanh --allow-non-odd --noise 0.25 --out relu.html
 """
 
-SOLVE_EPILOG = """\
+_SOLVE = """\
 --digits N   N digits, up to 1000, by mpmath; only digits that hold are printed.
 --certify    a proof by interval arithmetic (python-flint): the equations have exactly one solution
              in a small box, and training and test error lie in the intervals that are printed;
@@ -84,80 +76,13 @@ examples:
 """
 
 
-def add_curve(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``giantstep curve``."""
-    add_model(parser)
-    parser.add_argument(
-        "--alpha",
-        type=sample_complexities("--alpha"),
-        metavar="LIST",
-        help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT [0.2:3:15]",
-    )
-    parser.add_argument(
-        "--optimal",
-        action="store_true",
-        help="add what Bayes and message passing reach with the samples of step and readout",
-    )
-    group = parser.add_argument_group("simulation")
-    group.add_argument(
-        "--simulate", action="store_true", help="train networks of finite size and compare"
-    )
-    group.add_argument(
-        "--dimension",
-        type=whole("--dimension", 1, 1000),
-        default=1000,
-        metavar="D",
-        help="input dimension d [1000]",
-    )
-    group.add_argument(
-        "--seeds", type=whole("--seeds", 2, 10), default=10, metavar="N", help="networks [10]"
-    )
-    group.add_argument(
-        "--seed",
-        type=whole("--seed", 0, 0),
-        default=0,
-        metavar="N",
-        help="entropy of the run [0]; the same numbers for any number of workers",
-    )
-    group.add_argument(
-        "--workers", type=whole("--workers", 1, 2), metavar="N", help="threads [one per processor]"
-    )
-    group.add_argument(
-        "--store",
-        metavar="FOLDER",
-        help="where finished networks are kept [.giantstep-simulations next to --out]",
-    )
-    group = parser.add_argument_group("output")
-    add_output(group, default=_REPORT)
-    group.add_argument("--table-only", action="store_true", help="print the table, write no files")
-    group.add_argument("--latex", action="store_true", help="print the equations in LaTeX, too")
-    parser.set_defaults(run=curve)
-
-
-def add_solve(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``giantstep solve``."""
-    add_model(parser)
-    parser.add_argument(
-        "--alpha",
-        type=positive("--alpha", 2),
-        default=2.0,
-        metavar="A",
-        help="sample complexity n/d of the readout [2]",
-    )
-    parser.add_argument(
-        "--digits", type=digits(50), metavar="N", help="refine to N digits, up to 1000"
-    )
-    parser.add_argument(
-        "--certify", action="store_true", help="prove intervals of training and test error"
-    )
-    add_output(parser)
-    parser.set_defaults(run=solve)
-
-
+_MODEL = (
+    "student", "teacher", "step_size", "alpha0", "beta", "noise_variance", "allow_non_odd",
+    "leading_order", "width", "cache_folder",
+)  # fmt: skip
 _DEFAULT_ALPHA = tuple(round(0.2 * k, 1) for k in range(1, 16))
 _DEFAULT_STEP = 3.0
 _STORE_NAME = ".giantstep-simulations"
-_REPORT = "curve.html"
 _CURVE_POINTS = 200
 _WIDTH = 100
 _LONGEST_FORMULA = 110
@@ -167,24 +92,25 @@ def curve(arguments: argparse.Namespace) -> int:
     """Print theory and simulation; write figure, report and data."""
     alphas = list(arguments.alpha or _DEFAULT_ALPHA)
     settle_step(arguments)
-    if arguments.table_only or (arguments.json and arguments.out == _REPORT):
-        arguments.out = None
-    out = checked_out(arguments, "curve")
     if arguments.simulate:
         _check_samples(arguments, alphas)
     model = model_from(arguments)
-    store = store_folder(arguments, out) if arguments.simulate else None
+    store = store_folder(arguments, arguments.out) if arguments.simulate else None
     # What has no optimum is refused before anything is printed.
-    optimal = _optimal(model, alphas) if arguments.optimal else {}
+    optimal: Mapping[str, Any] = {}
+    if arguments.optimal:
+        from .derivations.multi_index.optimum import optimal_lines
+
+        optimal = optimal_lines(model, alphas)
     _print_theory(model, alphas, arguments.ridge)
     if optimal:
         _print_optimal(model, alphas, optimal)
     if arguments.latex:
         from .derivations.spiked_random_features.presentation import equations_latex
 
-        print(f"\n{equations_latex(model)}", flush=True)
+        show(f"\n{equations_latex(model)}")
     simulation = _simulate(model, alphas, arguments, store) if arguments.simulate else None
-    _deliver(model, alphas, arguments, simulation, out, optimal)
+    _deliver(model, alphas, arguments, simulation, optimal)
     if simulation is not None and simulation.attrs["interrupted"]:
         finished = simulation.sizes["seed"]
         raise KeyboardInterrupt(
@@ -196,7 +122,6 @@ def curve(arguments: argparse.Namespace) -> int:
 
 def solve(arguments: argparse.Namespace) -> int:
     """Print one saddle point with all order parameters; with a proof, if that is wanted."""
-    out = checked_out(arguments, "solution")
     model = model_from(arguments)
     given = {"certify": True} if arguments.certify else {}
     if arguments.digits is not None:
@@ -210,31 +135,24 @@ def solve(arguments: argparse.Namespace) -> int:
         # What is proven comes first in documents, and alone.
         results = [solution.certificate, solution]
         text += f"\n\n{solution.certificate}"
-    document = json.loads(results[0].to_json()) if arguments.json or out else None
-    deliver(
-        arguments, out, *results, text=text, title=head.splitlines()[0],
+    document = json.loads(results[0].to_json()) if arguments.json or arguments.out else None
+    return deliver(
+        arguments, *results, text=text, title=head.splitlines()[0],
         document=document, data=lambda: solution.to_dataset(), draw=lambda: solution.plot(),
     )  # fmt: skip
-    return 0
 
 
 def model_from(arguments: argparse.Namespace) -> SpikedRandomFeatures:
     """Return the model that the flags describe."""
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
 
+    return SpikedRandomFeatures(**model_arguments(arguments))
+
+
+def model_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a model of spiked features, its step settled."""
     settle_step(arguments)
-    return SpikedRandomFeatures(
-        arguments.student,
-        arguments.teacher,
-        step_size=arguments.step_size,
-        alpha0=arguments.alpha0,
-        beta=arguments.beta,
-        noise_variance=arguments.noise,
-        allow_non_odd=arguments.allow_non_odd,
-        leading_order=arguments.leading_order,
-        width=arguments.width,
-        cache_folder=arguments.cache_folder,
-    )
+    return {name: getattr(arguments, name) for name in _MODEL}
 
 
 def settle_step(arguments: argparse.Namespace) -> None:
@@ -247,7 +165,7 @@ def settle_step(arguments: argparse.Namespace) -> None:
         return
     if arguments.step_size is not None:
         raise ParameterError("give either --step-size or --learning-rate, not both")
-    from .derivations.spiked_random_features.learning_rates import per_neuron_step
+    from .derivations.spiked_random_features.spike import per_neuron_step
 
     arguments.step_size = per_neuron_step(
         arguments.learning_rate, arguments.convention or "sqrt-width", beta=arguments.beta
@@ -391,17 +309,10 @@ def _print_theory(model: SpikedRandomFeatures, alphas: list[float], ridge: float
         )
     ]
     headings = ["α", "test error", *THEORY_COLUMNS[2:], "training error"]
-    print(describe_model(model, ridge))
-    print(f"\n{_indented(aligned(headings, rows))}\n")
-    print(_wrapped(theory_rests_on(float(batch.residual.max()), float(errors.max())), "  "))
-    print(f"  Time since giantstep was loaded: {seconds_since_start():.2f} s", flush=True)
-
-
-def _optimal(model: SpikedRandomFeatures, alphas: list[float]) -> Mapping[str, Any]:
-    """Return the errors that bound what the network can reach, by their names."""
-    from .derivations.multi_index.optimum import optimal_lines
-
-    return optimal_lines(model, alphas)
+    show(describe_model(model, ridge))
+    show(f"\n{_indented(aligned(headings, rows))}\n")
+    show(_wrapped(theory_rests_on(float(batch.residual.max()), float(errors.max())), "  "))
+    show(f"  Time since giantstep was loaded: {seconds_since_start():.2f} s")
 
 
 def _print_optimal(
@@ -412,11 +323,11 @@ def _print_optimal(
         for i, alpha in enumerate(alphas)
     ]
     headings = ["α", "Bayes", "message passing", "step's direction alone"]
-    print(f"\n{_indented(aligned(headings, rows))}\n")
-    print(_wrapped(
+    show(f"\n{_indented(aligned(headings, rows))}\n")
+    show(_wrapped(
         f"Errors with the samples of step and readout, alpha0 + α; the best linear predictor has "
         f"{model.best_linear_error:.10g}.", "  ",
-    ), flush=True)  # fmt: skip
+    ))  # fmt: skip
 
 
 def _shortened(text: str) -> str:
@@ -436,23 +347,17 @@ def _simulate(
 ) -> xr.Dataset:
     d = arguments.dimension
     step = f", n0 = {round(model.alpha0 * d)} samples for the step" if model.step_size else ""
-    print(
+    show(
         f"\nTraining {arguments.seeds} networks: d = {d}, p = {round(model.beta * d)} neurons"
-        f"{step}, up to n = {round(max(alphas) * d)} for the readout",
-        flush=True,
+        f"{step}, up to n = {round(max(alphas) * d)} for the readout"
     )
     if store is not None and arguments.store is None:
         store = _folder_of_run(store, model, alphas, arguments)
     try:
         simulation = model.simulate(
-            d,
-            alpha=alphas,
-            ridge=arguments.ridge,
-            seeds=arguments.seeds,
-            seed=arguments.seed,
-            workers=arguments.workers,
-            store=store,
-        )
+            d, alpha=alphas, ridge=arguments.ridge, seeds=arguments.seeds, seed=arguments.seed,
+            workers=arguments.workers, store=store,
+        )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"before two networks had finished, so there is nothing to average{resume_text(store)}"
@@ -460,12 +365,11 @@ def _simulate(
     from .derivations.tables import COMPLETE, COMPLETE_COLUMNS, FINITE_SIZE, simulation_rests_on
 
     headings, rows = _compared(model, alphas, arguments.ridge, simulation)
-    print(f"\n{_indented(aligned(headings, rows))}\n")
-    print(_wrapped(simulation_rests_on(simulation.sizes["seed"], d), "  "))
-    print(_wrapped(FINITE_SIZE, "  "))
-    if COMPLETE_COLUMNS[0] in headings:
-        print(_wrapped(COMPLETE, "  "))
-    print(_wrapped(_realised(model, simulation), "  "), flush=True)
+    show(f"\n{_indented(aligned(headings, rows))}\n")
+    notes = [simulation_rests_on(simulation.sizes["seed"], d), FINITE_SIZE]
+    notes += [COMPLETE] if COMPLETE_COLUMNS[0] in headings else []
+    for note in (*notes, _realised(model, simulation)):
+        show(_wrapped(note, "  "))
     return simulation
 
 
@@ -496,30 +400,21 @@ def _compared(
     )
 
     batch = model.solve_many(alphas, [ridge])
+    errors = (simulation[f"test_error_{n}"].to_numpy() for n in ("mean", "standard_error"))
+    measured = [(float(mean), float(error)) for mean, error in zip(*errors, strict=True)]
+    tables = (table["test_error"].tolist() for table in (batch.values, batch.errors))
     rows = [
         theory_cells(alpha, float(theory), float(error))
-        + simulation_cells(float(theory), float(mean), float(standard_error))
-        for alpha, theory, error, mean, standard_error in zip(
-            alphas,
-            batch.values["test_error"],
-            batch.errors["test_error"],
-            simulation["test_error_mean"].to_numpy(),
-            simulation["test_error_standard_error"].to_numpy(),
-            strict=True,
-        )
+        + simulation_cells(float(theory), *networks)
+        for alpha, theory, error, networks in zip(alphas, *tables, measured, strict=True)
     ]
     headings = [*THEORY_COLUMNS, *SIMULATION_COLUMNS]
     corrected = model.complete()
     if corrected is not None:
         headings += COMPLETE_COLUMNS
-        errors = corrected.solve_many(alphas, [ridge]).values["test_error"]
-        measured = zip(
-            simulation["test_error_mean"].to_numpy(),
-            simulation["test_error_standard_error"].to_numpy(),
-            strict=True,
-        )
-        for row, theory, (mean, standard_error) in zip(rows, errors, measured, strict=True):
-            row += complete_cells(float(theory), float(mean), float(standard_error))
+        values = corrected.solve_many(alphas, [ridge]).values["test_error"]
+        for row, theory, networks in zip(rows, values, measured, strict=True):
+            row += complete_cells(float(theory), *networks)
     return headings, rows
 
 
@@ -548,9 +443,9 @@ def _deliver(
     alphas: list[float],
     arguments: argparse.Namespace,
     simulation: xr.Dataset | None,
-    out: Path | None,
     optimal: Mapping[str, Any],
 ) -> None:
+    out: Path | None = arguments.out
     if out is None and not arguments.json:
         return
     from .derivations.curve_figure import draw_lines_beside, plot_curve
@@ -572,11 +467,11 @@ def _deliver(
 
     if out is not None and out.suffix.lower() in PAGES:
         _write_report(model, theory, simulation, alphas, out, drawn)
-        out = None
+        arguments.out = None
     document = curve.to_dict()
     if simulation is not None:
         document["simulation"] = simulation.to_dict()
-    deliver(arguments, out, curve, text="", document=document, data=theory, draw=drawn)
+    deliver(arguments, curve, text="", document=document, data=theory, draw=drawn)
 
 
 def _write_report(
@@ -612,12 +507,7 @@ def _dense(alphas: list[float]) -> list[float]:
     low, high = min(alphas), max(alphas)
     if low == high:
         return [low]
-    steps = [k / (_CURVE_POINTS - 1) for k in range(_CURVE_POINTS)]
-    if high > 20 * low:
-        between = [low * (high / low) ** t for t in steps]
-    else:
-        between = [low + (high - low) * t for t in steps]
-    return sorted({*alphas, *between})
+    return sorted({*alphas, *spaced(low, high, _CURVE_POINTS)})
 
 
 def _indented(text: str) -> str:
@@ -626,3 +516,27 @@ def _indented(text: str) -> str:
 
 def _wrapped(text: str, indent: str) -> str:
     return textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)
+
+
+CURVE = Command(
+    "curve", "learning curve, theory and simulation", curve, (
+        *srf_model(), opts.ALPHAS.but(help=f"{opts.ALPHAS.help} [0.2:3:15]"),
+        option(
+            "--optimal",
+            "add what Bayes and message passing reach with the samples of step and readout",
+        ),
+        Group("simulation", (
+            opts.SIMULATE, opts.DIMENSION.but(read=whole(1, 1000), default=1000),
+            opts.SEEDS.but(read=whole(2, 10), default=10), opts.SEED, opts.WORKERS,
+            opts.STORE.but(
+                help="where finished networks are kept [.giantstep-simulations next to --out]"
+            ),
+        )),
+        Group("output", (*output(), opts.LATEX, opts.TABLE_ONLY)),
+    ), _CURVE,
+)  # fmt: skip
+SOLVE = Command(
+    "solve", "one saddle point with all order parameters", solve, (
+        *srf_model(), opts.ALPHA, opts.DIGITS.but(read=digits(50)), opts.CERTIFY, *output(),
+    ), _SOLVE,
+)  # fmt: skip

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .cli_files import add_output, checked_out, deliver
-from .cli_options import nonnegative, positive, positive_or_infinite, real, whole
+from . import cli_options as opts
+from .cli_files import deliver, output
+from .cli_options import Command, flag_of, nonnegative, numbers, option, positive, whole
 from .errors import ParameterError
 from .pages import aligned
 
@@ -45,70 +44,6 @@ examples:
   giantstep dynamics "He(2, x1)" --student "He(2, z)" --readout 0.3 --growth --dimension 1000
 """
 
-_MODEL = {
-    "student": "erf", "alpha0": 3.0, "step_size": 1.0, "noise_variance": 0.0, "weight_decay": 0.0,
-    "second_layer_step": 0.0, "averages": "auto",
-}  # fmt: skip
-
-
-_DESTINATIONS = {"noise": "noise_variance"}
-_FLAGS = {
-    "teacher_overlaps": "--start", "self_overlaps": "--self", "readout": "--readout",
-    "second_layer_step": "--second-layer-step", "weight_decay": "--weight-decay",
-    "alpha0": "--alpha0", "dimension": "--dimension",
-}  # fmt: skip
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.set_defaults(run=run)
-    parser.add_argument("teacher", metavar="TEACHER", help="expression in x1, x2, ...")
-    parser.add_argument("--student", default="erf", metavar="F", help="activation [erf]")
-    parser.add_argument(
-        "--readout", type=_numbers("--readout", "1,-0.5"), default=[1.0], metavar="A",
-        help="second layer, one number for each neuron, at most 6 [1]",
-    )  # fmt: skip
-    parser.add_argument(
-        "--start", type=_matrix("--start"), metavar="M", help="overlaps with the teacher [0]"
-    )
-    parser.add_argument(
-        "--self", type=_matrix("--self"), metavar="Q", dest="own",
-        help="overlaps of the neurons [identity]",
-    )  # fmt: skip
-    for name, kind, metavar, text in (
-        ("step-size", positive("--step-size", 1), "S", "step size of the first layer [1]"),
-        ("alpha0", positive_or_infinite("--alpha0", 3), "R", "samples of a step over d [3]"),
-        ("noise", nonnegative("--noise", 0.1), "V", "variance of the label noise [0]"),
-        ("weight-decay", nonnegative("--weight-decay", 0.01), "W", "rows shrink by 1 - W [0]"),
-        ("second-layer-step", nonnegative("--second-layer-step", 0.1), "S2",
-         "step size of the second layer [0: it stays]"),
-    ):  # fmt: skip
-        dest = _DESTINATIONS.get(name, name.replace("-", "_"))
-        parser.add_argument(
-            f"--{name}", type=kind, default=_MODEL[dest], dest=dest, metavar=metavar, help=text
-        )
-    parser.add_argument(
-        "--averages", choices=("auto", "quadrature"), default="auto",
-        help="closed forms where they exist, or quadrature for all [auto]",
-    )  # fmt: skip
-    parser.add_argument(
-        "--steps", type=whole("--steps", 1, 10), default=10, metavar="T", help="[10]"
-    )
-    parser.add_argument("--flow", action="store_true", help="the limit of short steps, too")
-    parser.add_argument("--growth", action="store_true", help="growth of small overlaps, too")
-    parser.add_argument("--simulate", action="store_true", help="train networks, too")
-    parser.add_argument(
-        "--dimension", type=whole("--dimension", 2, 500), metavar="D",
-        help="d of --simulate and --growth [500]",
-    )  # fmt: skip
-    parser.add_argument(
-        "--seeds", type=whole("--seeds", 2, 10), metavar="N", help="networks of --simulate [10]"
-    )
-    parser.add_argument(
-        "--seed", type=whole("--seed", 0, 1), metavar="N", help="fixes their numbers [0]"
-    )
-    add_output(parser)
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the trajectory; with flags its limit of short steps, its start, and networks."""
@@ -117,8 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.simulate:
         for name in ("seeds", "seed"):
             if getattr(arguments, name) is not None:
-                raise ParameterError(f"--{name} belongs to --simulate; add it")
-    out = checked_out(arguments, "overlaps")
+                raise ParameterError(f"{flag_of(name)} belongs to --simulate; add it")
     model = _model(arguments)
     dimension = arguments.dimension or 500
     found = model.trajectory(steps=arguments.steps)
@@ -145,28 +79,17 @@ def run(arguments: argparse.Namespace) -> int:
         }
         document["networks"] = means
         text += f"\n\n{_compared(found, networks)}\n{networks.rests_on}"
-    deliver(
-        arguments, out, *parts.values(), text=text, title=str(model), document=document,
+    return deliver(
+        arguments, *parts.values(), text=text, title=str(model), document=document,
         data=found.to_dataset(),
         draw=lambda: found.plot(networks=networks, flow=parts.get("flow")),
     )  # fmt: skip
-    return 0
 
 
 def _model(arguments: argparse.Namespace) -> OverlapDynamics:
     from .derivations.overlap_dynamics.model import OverlapDynamics
 
-    given = {name: getattr(arguments, name) for name in _MODEL}
-    try:
-        return OverlapDynamics(
-            teacher=arguments.teacher, readout=arguments.readout, self_overlaps=arguments.own,
-            teacher_overlaps=arguments.start, **given,
-        )  # fmt: skip
-    except ParameterError as error:
-        text = str(error)
-        for name, flag in _FLAGS.items():
-            text = re.sub(rf"(?<!-)\b{name}\b", flag, text)
-        raise ParameterError(text) from None
+    return OverlapDynamics(**{one.dest: getattr(arguments, one.dest) for one in _MODEL})
 
 
 def _compared(found: Trajectory, networks: SimulatedNetworks) -> str:
@@ -182,18 +105,8 @@ def _compared(found: Trajectory, networks: SimulatedNetworks) -> str:
     return aligned(["at the end", "theory", "networks", "standard error"], rows)
 
 
-def _numbers(flag: str, example: str) -> Callable[[str], list[float]]:
-    def read(text: str) -> list[float]:
-        values = [real(flag, part.strip(), example) for part in text.split(",")]
-        if not all(map(math.isfinite, values)):
-            raise argparse.ArgumentTypeError(f"must be finite numbers; use {flag} {example}")
-        return values
-
-    return read
-
-
 def _matrix(flag: str) -> Callable[[str], list[list[float]]]:
-    row = _numbers(flag, '"0.3,0.1; 0,0.2"')
+    row = numbers('"0.3,0.1; 0,0.2"')(flag)
 
     def read(text: str) -> list[list[float]]:
         rows = [row(part) for part in text.split(";")]
@@ -204,3 +117,42 @@ def _matrix(flag: str) -> Callable[[str], list[list[float]]]:
         return rows
 
     return read
+
+
+_MODEL = (
+    opts.TARGET.but("TEACHER"), opts.STUDENT.but(default="erf"),
+    option(
+        "--readout A", "second layer, one number for each neuron, at most 6 [1]",
+        numbers("1,-0.5"), [1.0],
+    ),
+    option("--start M", "overlaps with the teacher [0]", _matrix, dest="teacher_overlaps"),
+    option("--self Q", "overlaps of the neurons [identity]", _matrix, dest="self_overlaps"),
+    opts.STEP_SIZE.but(help="step size of the first layer", read=positive(1), default=1.0),
+    opts.ALPHA0.but(help="samples of a step over d", default=3.0), opts.NOISE,
+    option("--weight-decay W", "rows shrink by 1 - W", nonnegative(0.01), 0.0),
+    option(
+        "--second-layer-step S2", "step size of the second layer [0: it stays]", nonnegative(0.1),
+        0.0,
+    ),
+    option(
+        "--averages", "closed forms where they exist, or quadrature for all", default="auto",
+        choices=("auto", "quadrature"),
+    ),
+)  # fmt: skip
+_NAMES = {
+    "teacher_overlaps": "--start", "self_overlaps": "--self", "readout": "--readout",
+    "second_layer_step": "--second-layer-step", "weight_decay": "--weight-decay",
+    "alpha0": "--alpha0", "dimension": "--dimension",
+}  # fmt: skip
+DYNAMICS = Command(
+    "dynamics", "overlaps of narrow networks after every giant step, exactly", run, (
+        *_MODEL, opts.STEPS.but(read=whole(1, 10), default=10),
+        option("--flow", "the limit of short steps, too"),
+        option("--growth", "growth of small overlaps, too"), opts.SIMULATE,
+        opts.DIMENSION.but(
+            help="d of --simulate and --growth [500]", read=whole(2, 500), default=None
+        ),
+        opts.SEEDS.but(help="networks of --simulate [10]", read=whole(2, 10), default=None),
+        opts.SEED.but(help="fixes their numbers [0]", default=None), *output(),
+    ), EPILOG, flags={rf"(?<!-)\b{name}\b": flag for name, flag in _NAMES.items()},
+)  # fmt: skip

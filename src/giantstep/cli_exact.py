@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from .cli_files import add_output, checked_out, deliver
-from .cli_options import digits, whole
+from . import cli_options as opts
+from .cli_files import deliver, output, without_figure
+from .cli_options import Command, option, whole
 from .digits import MOST_DIGITS, held_digits
 from .errors import AssumptionError, ParameterError, UndecidedError
 from .pages import aligned
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from .symbolic.targets.stein import GradientExpansion
 
-HERMITE_EPILOG = """\
+_HERMITE = """\
 conventions:
   He_k are the probabilists' Hermite polynomials, z is standard Gaussian, and
   mu_k = E[f(z) He_k(z)] is divided by neither k! nor its root: f = sum_k mu_k/k! He_k.
@@ -32,7 +33,7 @@ examples:
   giantstep hermite tanh --order 11 --certified
 """
 
-EXPECT_EPILOG = """\
+_EXPECT = """\
 Without --joint, EXPR is a function of one standard Gaussian variable z. With --joint RHO it is a
 function of two, u and v, with correlation RHO: a name, which is declared real, a number, or an
 expression in names declared by --parameter.
@@ -46,7 +47,7 @@ examples:
   giantstep expect "sin(u)*sin(v)" --joint "cos(t)" --parameter t:real
 """
 
-GRADIENT_EPILOG = """\
+_GRADIENT = """\
 The population gradient of a neuron s(w.x) on a target f is
   G(w) = E[f(x) s'(w.x) x] = sum_k mu_(k+1)/k! C_(k+1)[w^k, .] + w sum_k mu_(k+2)/k! C_k[w^k]
 with mu_k the Hermite coefficients of the student and C_k = E[grad^k f] (Damian, Lee and
@@ -60,98 +61,13 @@ examples:
   giantstep gradient "x1 + x1*x2" --student mu --latex
 """
 
-COMPLEXITY_EPILOG = """\
+_COMPLEXITY = """\
 Rows say what they rest on: theorem, heuristic, or derived here, with the source.
 
 examples:
   giantstep complexity "x1*x2 + x1**2"
   giantstep complexity "He(3, x1)" --student tanh
 """
-
-
-def add_hermite(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``giantstep hermite``."""
-    parser.set_defaults(run=hermite)
-    parser.add_argument("expression", metavar="EXPR", help="activation, or expression in z")
-    parser.add_argument(
-        "--order", type=whole("--order", 0, 9), default=6, metavar="K", help="highest order [6]"
-    )
-    parser.add_argument(
-        "--closed-form", action="store_true", help="print mu_k for symbolic k, with its parity"
-    )
-    parser.add_argument(
-        "--certified", action="store_true", help="proven intervals, by ball arithmetic"
-    )
-    _add_parameters(parser)
-    _add_digits(parser)
-    add_output(parser, data=False)
-
-
-def add_expect(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``giantstep expect``."""
-    parser.set_defaults(run=expect)
-    parser.add_argument("expression", metavar="EXPR", help="expression in z, or in u and v")
-    parser.add_argument(
-        "--joint", metavar="RHO", help="correlation of u and v: name, number or expression"
-    )
-    parser.add_argument("--variances", metavar="A,B", help="variances of u and v [1,1]")
-    parser.add_argument("--means", metavar="A,B", help="means of u and v [0,0]")
-    _add_parameters(parser)
-    _add_digits(parser)
-    add_output(parser, figure=False, data=False)
-
-
-def add_gradient(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``giantstep gradient``."""
-    parser.set_defaults(run=gradient)
-    parser.add_argument(
-        "target",
-        nargs="+",
-        metavar="TARGET",
-        help="expression in x1, x2, ...; STUDENT TARGET, as the last release had it, is taken, too",
-    )
-    parser.add_argument("--student", metavar="F", help="activation, expression in z, or mu [relu]")
-    parser.add_argument(
-        "--order",
-        type=whole("--order", 0, 4),
-        metavar="K",
-        help="largest number of contractions with w [all for polynomial targets, else 4]",
-    )
-    parser.add_argument(
-        "--norm", default="1", metavar="R", help="length of w: number, or a name for a symbol [1]"
-    )
-    parser.add_argument(
-        "--remove",
-        default="",
-        metavar="LIST",
-        help="Hermite degrees taken out of the labels; 0,1 is the preprocessing of Damian et al.",
-    )
-    parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
-    add_output(parser, figure=False, data=False)
-
-
-def add_complexity(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``giantstep complexity``."""
-    parser.set_defaults(run=complexity)
-    parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
-    parser.add_argument("--student", default="relu", metavar="F", help="activation [relu]")
-    parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
-    add_output(parser, data=False)
-
-
-def _add_parameters(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--parameter",
-        action="append",
-        default=[],
-        metavar="NAME:KIND",
-        help="declare a parameter; KIND is real, positive, nonnegative, integer, ...",
-    )
-
-
-def _add_digits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--digits", type=digits(20), default=20, metavar="N", help="[20]")
-    parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
 
 
 # Digits beyond those that are printed.
@@ -163,13 +79,11 @@ def hermite(arguments: argparse.Namespace) -> int:
     from .symbolic.expressions.activations import activation, z
     from .symbolic.expressions.expression_text import expression_text
     from .symbolic.hermite.coefficients import hermite_coefficients
+    from .symbolic.leaps.leap_index import information_exponent
 
     parameters = _parameters(arguments, reserved="z")
-    out = checked_out(
-        arguments, "coefficients", figure=not parameters, data=False,
-        why="a function with parameters has no figure; write numbers in EXPR",
-    )  # fmt: skip
     if parameters:
+        without_figure(arguments, "a function with parameters has no figure; write numbers in EXPR")
         expr = _expression(arguments.expression, {**parameters, "z": z}, "EXPR")
         result = hermite_coefficients(expr, arguments.order, variable=z)
     else:
@@ -178,7 +92,7 @@ def hermite(arguments: argparse.Namespace) -> int:
         )
     # All is computed before anything is printed: an error leaves the output empty.
     closed_form = result.require_closed_form() if arguments.closed_form else None
-    exponent = None if parameters else _information_exponent(arguments.expression)
+    exponent = None if parameters else information_exponent(activation(arguments.expression))
     values = [expression_text(value) for value in result]
     digits = _digits_column(result, arguments, parameters)
     rows = [
@@ -211,15 +125,7 @@ def hermite(arguments: argparse.Namespace) -> int:
         "closed_form": None if closed_form is None else str(closed_form),
     }
     title = f"Hermite coefficients of {result.name}"
-    deliver(arguments, out, result, text="\n".join(lines), title=title, document=document)
-    return 0
-
-
-def _information_exponent(text: str) -> int:
-    from .symbolic.expressions.activations import activation
-    from .symbolic.leaps.leap_index import information_exponent
-
-    return information_exponent(activation(text))
+    return deliver(arguments, result, text="\n".join(lines), title=title, document=document)
 
 
 def _digits_column(
@@ -252,7 +158,6 @@ def expect(arguments: argparse.Namespace) -> int:
     from .symbolic.expressions.expression_text import expression_text
     from .symbolic.gaussian.expectation import expect as expectation
 
-    out = checked_out(arguments, "expectation", figure=False, data=False)
     parameters = _parameters(arguments, reserved="z" if arguments.joint is None else "uv")
     if arguments.joint is None:
         if arguments.variances or arguments.means:
@@ -283,8 +188,7 @@ def expect(arguments: argparse.Namespace) -> int:
         "expression": arguments.expression.strip(), "law": law, "value": written,
         "digits": digits, "rests_on": rests_on,
     }  # fmt: skip
-    deliver(arguments, out, text="\n".join(lines), title=title, document=document)
-    return 0
+    return deliver(arguments, text="\n".join(lines), title=title, document=document)
 
 
 def _joint_expectation(
@@ -328,7 +232,6 @@ def gradient(arguments: argparse.Namespace) -> int:
 
     from .symbolic.targets.stein import gradient_expansion
 
-    out = checked_out(arguments, "gradient", figure=False, data=False)
     _settle_pair(arguments)
     student = sp.IndexedBase("mu") if arguments.student.strip() == "mu" else arguments.student
     result = gradient_expansion(
@@ -344,8 +247,7 @@ def gradient(arguments: argparse.Namespace) -> int:
         lines.append(f"\n{result.latex()}")
     document = {"expansion": str(result), "noise": noise, "latex": result.latex()}
     title = f"Gradient of {arguments.student} on {arguments.target}"
-    deliver(arguments, out, result, text="\n".join(lines), title=title, document=document)
-    return 0
+    return deliver(arguments, result, text="\n".join(lines), title=title, document=document)
 
 
 def _settle_pair(arguments: argparse.Namespace) -> None:
@@ -382,7 +284,6 @@ def complexity(arguments: argparse.Namespace) -> int:
     from .derivations.first_gradient.sample_complexity import sample_complexity
     from .derivations.multi_index.directions import direction_classes
 
-    out = checked_out(arguments, "samples", data=False)
     result = sample_complexity(arguments.student, arguments.target)
     try:
         classes = str(direction_classes(arguments.target, arguments.student))
@@ -392,8 +293,7 @@ def complexity(arguments: argparse.Namespace) -> int:
     if arguments.latex:
         text += f"\n\n{result.latex()}"
     title = f"Samples that {arguments.target} needs"
-    deliver(arguments, out, result, text=text, title=title)
-    return 0
+    return deliver(arguments, result, text=text, title=title)
 
 
 def _parameters(arguments: argparse.Namespace, *, reserved: str) -> dict[str, sp.Symbol]:
@@ -444,3 +344,44 @@ def _unevaluated() -> tuple[type, ...]:
     from .symbolic.gaussian.expectation import GaussianExpectation, JointExpectation
 
     return GaussianExpectation, JointExpectation
+
+
+_EXPRESSION = option("EXPR", "activation, or expression in z", dest="expression")
+_EXACT = (
+    opts.PARAMETER, opts.DIGITS.but(help="digits of numbers", default=20), opts.LATEX
+)  # fmt: skip
+COMMANDS = (
+    Command("hermite", "exact Hermite coefficients E[f(z) He_k(z)] of an activation", hermite, (
+        _EXPRESSION, option("--order K", "highest order", whole(0, 9), 6),
+        option("--closed-form", "print mu_k for symbolic k, with its parity"),
+        option("--certified", "proven intervals, by ball arithmetic"), *_EXACT,
+        *output(data=False),
+    ), _HERMITE),
+    Command("expect", "exact Gaussian expectation of a variable or of a correlated pair", expect, (
+        _EXPRESSION.but(help="expression in z, or in u and v"),
+        option("--joint RHO", "correlation of u and v: name, number or expression"),
+        option("--variances A,B", "variances of u and v [1,1]"),
+        option("--means A,B", "means of u and v [0,0]"), *_EXACT,
+        *output(figure=False, data=False),
+    ), _EXPECT),
+    Command("gradient", "population gradient of a neuron, expanded by Stein's lemma", gradient, (
+        opts.TARGET.but(
+            help=f"{opts.TARGET.help}; STUDENT TARGET, as the last release had it, is taken, too",
+            nargs="+",
+        ),
+        opts.STUDENT.but(help="activation, expression in z, or mu [relu]", default=None),
+        option(
+            "--order K", "largest number of contractions with w [all for polynomial targets, "
+            "else 4]", whole(0, 4),
+        ),
+        option("--norm R", "length of w: number, or a name for a symbol", default="1"),
+        option(
+            "--remove LIST", "Hermite degrees taken out of the labels; 0,1 is the preprocessing "
+            "of Damian et al. [none]", default="",
+        ),
+        opts.LATEX, *output(figure=False, data=False),
+    ), _GRADIENT),
+    Command("complexity", "how many samples the known methods need for a target", complexity, (
+        opts.TARGET, opts.STUDENT.but(default="relu"), opts.LATEX, *output(data=False),
+    ), _COMPLEXITY),
+)  # fmt: skip

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from . import cli_options as opts
 from .cli_curve import model_from
-from .cli_files import add_output, checked_file, checked_out, deliver
-from .cli_one_step import add_model as add_one_step_model
+from .cli_files import deliver, is_picture, output
+from .cli_one_step import model_from as one_step_model_from, one_step_model
 from .cli_options import (
-    add_command,
-    add_model,
-    digits,
+    Command,
+    Group,
+    Option,
+    flag_of,
     nonnegative,
-    positive,
+    option,
     sample_complexities,
+    srf_model,
     whole,
 )
 from .digits import MOST_DIGITS
-from .errors import ApproximationWarning, MissingDependencyError, ParameterError
+from .errors import ApproximationWarning, ParameterError
 from .pages import aligned
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .derivations.expansions.expansion import Expansion
 
 SERIES = {
@@ -67,14 +67,14 @@ nothing is fitted. The first power that is left out is printed: the error falls 
 examples:
   giantstep expand srf large-alpha --student tanh --teacher sin --ridge 0.1
   giantstep expand one-step small-ridge --student erf --teacher erf --alpha 1.5 --beta 1.5 --order 3
-  giantstep expand one-step small-step --order 6 --at 0.1,0.2,0.4 --plot steps.png
+  giantstep expand one-step small-step --order 6 --at 0.1,0.2,0.4 --out steps.png
 """
 
 _EXAMPLES = {
     "srf": """\
   giantstep expand srf large-alpha --student tanh --teacher sin --ridge 0.1 --order 3
   giantstep expand srf small-ridge --student erf --teacher sin --alpha 2 --noise 0.1 --latex
-  giantstep expand srf small-step --student erf --teacher erf --alpha 2 --plot steps.pdf
+  giantstep expand srf small-step --student erf --teacher erf --alpha 2 --out steps.pdf
 """,
     "one-step": """\
   giantstep expand one-step large-alpha --student erf --teacher erf --ridge 0.1 --at 10,100,1000
@@ -99,45 +99,11 @@ The table compares the series with the exact solution. "estimate" is the size of
 from the first neglected term; it is no bound. Without --at, values are those where it is small.
 
 --latex      the series in LaTeX, with numbers.
-{options}--plot FILE  a figure .png, .pdf or .svg: series, exact solution, errors of all orders.
---out FILE   all coefficients of all outputs with all digits, as .json.
+{options}--out FILE   .json: all coefficients of all outputs with all digits; as a figure: series,
+             exact solution, errors of all orders.
 
 examples:
 {examples}"""
-
-
-def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Declare the commands of ``giantstep expand``."""
-    group = parser.add_subparsers(title="models", metavar="MODEL", required=True)
-    for name, summary in (
-        ("srf", "series of spiked random features"),
-        ("one-step", "series of one step of order one"),
-    ):
-        result = add_command(
-            group,
-            name,
-            summary,
-            _MODEL.format(series=_SERIES, options=_FORMULAS[name], examples=_EXAMPLES[name]),
-        )
-        result.add_argument(
-            "series", choices=tuple(SERIES), metavar="SERIES", help=", ".join(SERIES)
-        )
-        if name == "srf":
-            add_model(result, width=False)
-            result.add_argument(
-                "--alpha", type=positive("--alpha", 2), metavar="A",
-                help="sample complexity n/d of the readout [2]",
-            )  # fmt: skip
-        else:
-            add_one_step_model(result, lists=())
-            result.add_argument(
-                "--ridge", type=nonnegative("--ridge", 0.1), metavar="L",
-                help="ridge penalty of the readout, >= 0 [0.1]",
-            )  # fmt: skip
-        # What is expanded in has no value: one that is given is refused, not ignored.
-        result.set_defaults(model=name, alpha=None, ridge=None, step_size=None)
-        _add_output(result, name)
-        result.set_defaults(run=expand)
 
 
 def settle(arguments: argparse.Namespace) -> None:
@@ -152,7 +118,7 @@ def settle(arguments: argparse.Namespace) -> None:
     for name in _STEP if parameter == "step_size" else (parameter,):
         if getattr(arguments, name, None) is not None:
             raise ParameterError(
-                f"--{name.replace('_', '-')}: {arguments.series} is a series in the "
+                f"{flag_of(name)}: {arguments.series} is a series in the "
                 f"{_WORDS[parameter]}; leave it out, or say with --at where to compare"
             )
     for name, default in _DEFAULTS.items():
@@ -162,31 +128,6 @@ def settle(arguments: argparse.Namespace) -> None:
             setattr(arguments, name, default)
 
 
-def _add_output(parser: argparse.ArgumentParser, model: str) -> None:
-    group = parser.add_argument_group("series")
-    group.add_argument(
-        "--order", type=whole("--order", 0, 2, most=MOST_ORDERS), default=2, metavar="N",
-        help=f"last power of the small quantity that is kept, up to {MOST_ORDERS} [2]",
-    )  # fmt: skip
-    group.add_argument(
-        "--digits", type=digits(30), default=30, metavar="N",
-        help=f"digits of the coefficients, up to {MOST_DIGITS} [30]",
-    )  # fmt: skip
-    group.add_argument("--output", metavar="NAME", help=_OUTPUTS[model])
-    group.add_argument(
-        "--at", type=sample_complexities("--at"), metavar="LIST",
-        help="where to compare: 0.1,0.01 or START:STOP:COUNT [where the series is good]",
-    )  # fmt: skip
-    group = parser.add_argument_group("output")
-    group.add_argument("--latex", action="store_true", help="print the series in LaTeX, too")
-    group.add_argument(
-        "--formulas", action="store_true", help="print its coefficients as formulas, too"
-    )
-    group.add_argument("--plot", metavar="FILE", help="draw it: .png, .pdf or .svg")
-    add_output(group, data=False)
-
-
-_PICTURES = (".png", ".pdf", ".svg")
 _COMPARED = 4
 _DIGITS = 12
 
@@ -194,12 +135,14 @@ _DIGITS = 12
 def expand(arguments: argparse.Namespace) -> int:
     """Print a series and compare it with the exact solution; write coefficients, draw."""
     settle(arguments)
-    plot = _checked_plot(arguments.plot)
-    out = checked_out(arguments, "series", data=False)
+    if arguments.plot is not None:
+        if arguments.out is not None:
+            raise ParameterError("--plot is a former name of --out; give one of them")
+        arguments.out = arguments.plot
     with warnings.catch_warnings():
         # Where the series says nothing the table shows it.
         warnings.simplefilter("ignore", ApproximationWarning)
-        result = _expansion(arguments)
+        result, drawn = _expansion(arguments), None
         output = result.output(arguments.output)
         # The model's own text would show a value of what is expanded in.
         held = ", ".join(f"{name} = {value}" for name, value in result.fixed.items())
@@ -209,51 +152,32 @@ def expand(arguments: argparse.Namespace) -> int:
         if arguments.formulas:
             text += f"\n\n{_formulas(result, output)}"
         # All is computed before anything is printed: an error leaves the output empty.
-        figure = None if plot is None else _drawn(result, output)
-    deliver(
-        arguments, out, result, text=text, title=str(result).splitlines()[0],
-        document=json.loads(result.to_json()), draw=lambda: _drawn(result, output),
+        if is_picture(arguments.out):
+            drawn = result.plot(output)
+    return deliver(
+        arguments, result, text=text, title=str(result).splitlines()[0],
+        document=json.loads(result.to_json()),
+        draw=lambda: result.plot(output) if drawn is None else drawn,
     )  # fmt: skip
-    if plot is not None:
-        from .derivations.figures import save_figure
-
-        print(f"\nWrote {save_figure(figure, plot)}")
-    return 0
 
 
 def _expansion(arguments: argparse.Namespace) -> Expansion:
     """Return the series that the flags describe."""
-    name = arguments.series.replace("-", "_")
+    parameter, _ = SERIES[arguments.series]
     given: dict[str, Any] = {"order": arguments.order, "digits": arguments.digits}
+    wanted = ("ridge", "alpha") if arguments.model == "srf" else ("ridge",)
+    given |= {name: getattr(arguments, name) for name in wanted if name != parameter}
+    # What is expanded in gets a value that plays no part.
+    for name, value in (("step_size", 0.0), ("alpha", 2.0)):
+        if name == parameter:
+            setattr(arguments, name, value)
+    model: Any
     if arguments.model == "srf":
-        if arguments.series == "small-step":
-            # Any step will do: the series replaces it.
-            arguments.step_size = 0.0
-        if arguments.series != "small-ridge":
-            given["ridge"] = arguments.ridge
-        if arguments.series != "large-alpha":
-            given["alpha"] = arguments.alpha
-        model: Any = model_from(arguments)
+        model = model_from(arguments)
     else:
-        from .derivations.one_gradient_step.model import OneGradientStep
-
-        if arguments.series != "small-ridge":
-            given["ridge"] = arguments.ridge
+        model = one_step_model_from(arguments)
         given["formulas"] = arguments.formulas
-        model = OneGradientStep(
-            arguments.student,
-            arguments.teacher,
-            # Placeholders for what is expanded in.
-            alpha=2.0 if arguments.alpha is None else arguments.alpha,
-            step_size=0.0 if arguments.step_size is None else arguments.step_size,
-            beta=arguments.beta,
-            alpha0=arguments.alpha0,
-            noise_variance=arguments.noise_variance,
-            loss=arguments.loss,
-            centre=arguments.centre,
-            cache_folder=arguments.cache_folder,
-        )
-    series: Expansion = model.expansion(name, **given)
+    series: Expansion = model.expansion(arguments.series.replace("-", "_"), **given)
     return series
 
 
@@ -295,14 +219,52 @@ def _places(found: Expansion) -> list[float]:
     return [float(f"{edge * factor**k:.2g}") for k in range(_COMPARED)]
 
 
-def _checked_plot(text: str | None) -> Path | None:
-    plot = checked_file(text, "--plot", _PICTURES, "series")
-    if plot is not None and importlib.util.find_spec("matplotlib") is None:
-        raise MissingDependencyError(
-            '--plot needs matplotlib, which is not installed; use pip install "giantstep[plot]"'
-        )
-    return plot
+_SUMMARY = {
+    "srf": "series of spiked random features",
+    "one-step": "series of one step of order one",
+}
+_OF_MODEL: dict[str, tuple[Option | Group, ...]] = {
+    "srf": (*srf_model(width=False), opts.ALPHA),
+    "one-step": (
+        *one_step_model(),
+        opts.RIDGE.but(help=opts.RIDGE.help.replace("> 0", ">= 0"), read=nonnegative(0.1)),
+    ),
+}  # fmt: skip
 
 
-def _drawn(found: Expansion, output: str) -> Any:
-    return found.plot(output)
+_OUTPUT = output(data=False)
+
+
+def _command(name: str) -> Command:
+    return Command(
+        name, _SUMMARY[name], expand, (
+            option("SERIES", ", ".join(SERIES), choices=tuple(SERIES)), *_OF_MODEL[name],
+            Group("series", (
+                option(
+                    "--order N", "last power of the small quantity that is kept, up to "
+                    f"{MOST_ORDERS} [2]", whole(0, 2, most=MOST_ORDERS), 2,
+                ),
+                opts.DIGITS.but(
+                    help=f"digits of the coefficients, up to {MOST_DIGITS} [30]", default=30
+                ),
+                option("--output NAME", _OUTPUTS[name]),
+                option(
+                    "--at LIST", "where to compare: 0.1,0.01 or START:STOP:COUNT [where the "
+                    "series is good]", sample_complexities(),
+                ),
+            )),
+            Group("output", (
+                opts.LATEX, option("--formulas", "print its coefficients as formulas, too"),
+                *_OUTPUT, _OUTPUT[0].but("--plot FILE", help=argparse.SUPPRESS),
+            )),
+        ),
+        _MODEL.format(series=_SERIES, options=_FORMULAS[name], examples=_EXAMPLES[name]),
+        # What is expanded in has no value: one that is given is refused, not ignored.
+        defaults={"model": name, "width": None, "alpha": None, "ridge": None, "step_size": None},
+    )  # fmt: skip
+
+
+EXPAND = Command(
+    "expand", "series in a small quantity, against the exact solution", epilog=EPILOG,
+    commands=tuple(map(_command, _SUMMARY)),
+)  # fmt: skip

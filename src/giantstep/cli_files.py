@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import os
+import re
 import runpy
 import shlex
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .atomic_files import replacing, write_atomically
+from .cli_options import JSON, Option, option, terminal_width
 from .errors import GiantstepError, MissingDependencyError, ParameterError
 from .json_document import json_text
 
@@ -65,19 +69,14 @@ def variables_of(text: str, what: str) -> dict[str, Any]:
 
 
 def checked_file(
-    text: str | None,
-    flag: str,
-    suffixes: Sequence[str],
-    name: str,
-    *,
-    unnamed: Sequence[str] = (),
-) -> Path | None:
+    text: str, flag: str, suffixes: Sequence[str], name: str, *, unnamed: Sequence[str] = ()
+) -> Path:
     """Find out now, not after the computation, whether a file can be written.
 
     Parameters
     ----------
-    text : str, optional
-        What the user gave; None for no file.
+    text : str
+        What the user gave.
     flag : str
     suffixes : sequence of str
         Those that are known.
@@ -91,8 +90,6 @@ def checked_file(
     ParameterError
         If the suffix is unknown, or the place is a folder or cannot be written to.
     """
-    if text is None:
-        return None
     path = Path(text).expanduser()
     example = f"{flag} {path.stem or name}{suffixes[0]}"
     if path.suffix.lower() not in (*suffixes, *unnamed):
@@ -120,100 +117,113 @@ def unusable(folder: Path, flag: str, error: OSError) -> str:
     return f"{flag}: cannot write to folder {str(folder)!r}: {reason}; choose another place"
 
 
-def add_output(
-    parser: Any, *, figure: bool = True, data: bool = True, default: str | None = None
-) -> None:
-    """Add ``--json`` and ``--out``, which mean the same for all commands.
+def output(*, figure: bool = True, data: bool = True) -> tuple[Option, Option]:
+    """Return ``--out`` and ``--json``, which mean the same for all commands.
 
     Parameters
     ----------
-    parser : ArgumentParser or group of it
     figure, data : bool
         Whether there is a figure, and labelled data.
-    default : str, optional
-        The file that is written without ``--out``; none if nothing is.
     """
     kinds = [*(["figure .png, .pdf, .svg"] if figure else []), "report .html"]
     kinds += [f"data .json{', .nc, .csv' if data else ''}"]
-    parser.add_argument(
-        "--out",
-        metavar="FILE",
-        default=default,
-        help=f"write a file: {'; '.join(kinds)}" + (f" [{default}]" if default else ""),
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON, no text")
-
-
-def checked_out(
-    arguments: argparse.Namespace,
-    name: str,
-    *,
-    figure: bool = True,
-    data: bool = True,
-    why: str = "",
-) -> Path | None:
-    """Find out now, not after the computation, whether ``--out`` can be written.
-
-    Parameters
-    ----------
-    arguments : Namespace
-    name : str
-        Of a file in an example.
-    figure, data : bool
-        Whether there is a figure, and labelled data.
-    why : str
-        Why there is no figure where there may be one.
-
-    Returns
-    -------
-    Path or None
-        None for no file.
-
-    Raises
-    ------
-    ParameterError
-        If the suffix is unknown, or the place is a folder or cannot be written to.
-    MissingDependencyError
-        If what a figure or a report needs is not installed.
-    """
-    text = arguments.out
-    if text is not None and why and not figure and Path(text).suffix.lower() in PICTURES:
-        raise ParameterError(f"--out {text!r}: {why}, or use --out {Path(text).stem}.json")
     suffixes = [*(PICTURES if figure else ()), ".html", *(DATA if data else (".json",))]
-    out = checked_file(text, "--out", suffixes, name, unnamed=(".htm",))
-    if out is None or out.suffix.lower() in DATA:
+    read = partial(_writable, suffixes)
+    return option("--out FILE", f"write a file: {'; '.join(kinds)}", read), JSON
+
+
+def _writable(suffixes: Sequence[str], flag: str) -> Callable[[str], Path]:
+    """Return a reader of files that can be written, and for which all is installed."""
+
+    def read(text: str) -> Path:
+        try:
+            out = checked_file(text, flag, suffixes, "result", unnamed=(".htm",))
+        except ParameterError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+        suffix = out.suffix.lower()
+        needed = ("matplotlib",) if suffix in PICTURES else _REPORT if suffix in PAGES else ()
+        for package in needed:
+            if importlib.util.find_spec(package) is None:
+                raise MissingDependencyError(
+                    f"figures and reports need {package}, which is not installed; use {flag} "
+                    f'{out.stem}.json, or pip install "giantstep[plot]"'
+                )
         return out
-    needed = ("matplotlib",) if out.suffix.lower() in PICTURES else _REPORT
-    for package in needed:
-        if importlib.util.find_spec(package) is None:
-            raise MissingDependencyError(
-                f"figures and reports need {package}, which is not installed; use --out "
-                f'{out.stem}.json, or pip install "giantstep[plot]"'
-            )
-    return out
+
+    return read
 
 
 _REPORT = ("matplotlib", "jinja2", "docutils")
 
 
+def without_figure(arguments: argparse.Namespace, why: str) -> None:
+    """Refuse a figure of a result that has none.
+
+    Raises
+    ------
+    ParameterError
+        If ``--out`` is a figure.
+    """
+    if is_picture(arguments.out):
+        raise ParameterError(
+            f"--out {str(arguments.out)!r}: {why}, or use --out {arguments.out.stem}.json"
+        )
+
+
+def is_picture(out: Path | None) -> bool:
+    """Say whether a file holds a figure and nothing else."""
+    return out is not None and out.suffix.lower() in PICTURES
+
+
+def show(text: str) -> None:
+    """Print a text; on a terminal, tables that are wider than it go below each other."""
+    print(fitted(text, terminal_width()) if sys.stdout.isatty() else text, flush=True)
+
+
+def fitted(text: str, width: int) -> str:
+    """Return a text whose tables are cut to a width, each part with the first column again."""
+    result: list[str] = []
+    for is_table, block in itertools.groupby(text.splitlines(), lambda line: bool(_BAR & {*line})):
+        lines = list(block)
+        if not is_table or max(map(len, lines)) <= width:
+            result += lines
+            continue
+        rows = [re.split("[│┼]", line) for line in lines]
+        if len({len(row) for row in rows}) > 1:
+            result += lines
+            continue
+        sizes = [max(map(len, column)) + 1 for column in zip(*rows, strict=True)]
+        parts: list[list[int]] = [[]]
+        for k in range(1, len(sizes)):
+            if parts[-1] and sizes[0] + sum(sizes[i] for i in parts[-1]) + sizes[k] > width:
+                parts.append([])
+            parts[-1].append(k)
+        for number, part in enumerate(parts):
+            result += [""] if number else []
+            for row in rows:
+                bar = "┼" if "─" in row[0] else "│"
+                result.append(bar.join(row[k] for k in (0, *part)).rstrip())
+    return "\n".join(result)
+
+
+_BAR = {"│", "┼"}
+
+
 def deliver(
     arguments: argparse.Namespace,
-    out: Path | None,
     *results: Any,
     text: str,
     title: str = "",
     document: Any = None,
     data: xr.Dataset | Callable[[], xr.Dataset] | None = None,
     draw: Callable[[], Any] | None = None,
-) -> None:
-    """Print what a command has found, and write it where that is wanted.
+) -> int:
+    """Print what a command has found, and write it where that is wanted; return exit code 0.
 
     Parameters
     ----------
     arguments : Namespace
-        With ``json``.
-    out : Path or None
-        As :func:`checked_out` returned it.
+        With ``json`` and ``out``.
     *results
         What a report shows, and unless other arguments say so, what is drawn and kept.
     text : str
@@ -228,7 +238,8 @@ def deliver(
         Returns axes; default: those of the first result.
     """
     if text:
-        print(text, flush=True)
+        show(text)
+    out: Path | None = arguments.out
     suffix = "" if out is None else out.suffix.lower()
     if document is None and (arguments.json or suffix == ".json"):
         documents = [result.to_dict() for result in results if hasattr(result, "to_dict")]
@@ -237,7 +248,7 @@ def deliver(
         document = documents[0] if len(documents) == 1 else documents
     arguments.document = document
     if out is None:
-        return
+        return 0
     written = [out]
     if suffix == ".json":
         write_json(out, document)
@@ -259,7 +270,8 @@ def deliver(
             save_figure(results[0].plot() if draw is None else draw(), out)
             if labelled is not None:
                 written.append(save_data(labelled, out.with_suffix(".nc")))
-    print(f"\nWrote {', '.join(map(os.fspath, written))}", flush=True)
+    show(f"\nWrote {', '.join(map(os.fspath, written))}")
+    return 0
 
 
 def _write_report(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import difflib
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from . import cli_options as opts
 from .atomic_files import write_atomically
 from .cli_files import variables_of
-from .cli_options import add_activations, real
+from .cli_options import Command, Group, option, real
 from .errors import ParameterError
 
 if TYPE_CHECKING:
@@ -85,45 +87,6 @@ examples:
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.set_defaults(run=run)
-    add_activations(parser, required=False)
-    parser.add_argument(
-        "model", nargs="?", metavar="MODEL", help="see --list, or FILE.py:NAME for one of your own"
-    )
-    parser.add_argument("--list", action="store_true", help="list the models and stop")
-    parser.add_argument(
-        "--target",
-        choices=TARGETS,
-        metavar="T",
-        help=f"language: {', '.join(TARGETS)}; the other stages have none [numba]",
-    )
-    parser.add_argument(
-        "--stage",
-        choices=STAGES,
-        default="source",
-        metavar="S",
-        help="how far on the way from equations to code, see below [source]",
-    )
-    parser.add_argument(
-        "--tables",
-        choices=("computed", "baked"),
-        default="computed",
-        help="whether the file computes its tables or holds them [computed]",
-    )
-    parser.add_argument(
-        "--at",
-        action="append",
-        default=[],
-        metavar="NAME=X",
-        help="with --tables baked: a parameter that the tables depend on; may be repeated",
-    )
-    parser.add_argument("--out", metavar="FILE", help="where to write it [standard output]")
-    parser.add_argument("--json", action="store_true", help="print names and texts of the files")
-    parser.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print or write a generated kernel, or a stage on the way to it."""
     if arguments.list:
@@ -139,18 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.model is None:
         raise ParameterError(f"MODEL is missing; use one of {', '.join(MODELS)}")
-    if arguments.model not in MODELS and ":" not in arguments.model:
-        close = difflib.get_close_matches(arguments.model, MODELS, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise ParameterError(
-            f"no model {arguments.model!r}{hint}; use one of {', '.join(MODELS)}, or FILE.py:NAME "
-            "for one of your own"
-        )
+    check_model(arguments.model, MODELS)
     _check(arguments)
     if arguments.stage != "source":
-        return _show(arguments, _kernel(arguments).inspect(arguments.stage))
+        return _show(arguments, kernel_named(arguments).inspect(arguments.stage))
     values = _values(arguments.at)
-    kernel = _kernel(arguments)
+    kernel = kernel_named(arguments)
     if arguments.json:
         stem = None if arguments.out is None else Path(arguments.out).stem
         arguments.document = dict(
@@ -164,6 +121,17 @@ def run(arguments: argparse.Namespace) -> int:
     written = kernel.write(path, arguments.target, tables=arguments.tables, **values)
     print(f"Wrote {' and '.join(str(p) for p in written)}")
     return 0
+
+
+def check_model(name: str, known: Sequence[str]) -> None:
+    """Refuse a name that is neither known nor of a file."""
+    if name not in known and ":" not in name:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ParameterError(
+            f"no model {name!r}{hint}; use one of {', '.join(known)}, or FILE.py:NAME for one of "
+            "your own"
+        )
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -204,9 +172,11 @@ def _values(texts: list[str]) -> dict[str, float]:
     return result
 
 
-def _kernel(arguments: argparse.Namespace) -> Kernel:
+def kernel_named(arguments: argparse.Namespace) -> Kernel:
+    """Return the kernel of the model that the arguments name."""
     from .derivations.kernels.lower import lower
 
+    folder = arguments.cache_folder
     if arguments.model == SPIKED:
         from .derivations.spiked_random_features.model import SpikedRandomFeatures
 
@@ -235,24 +205,20 @@ def _kernel(arguments: argparse.Namespace) -> Kernel:
                 f"--{flag} belongs to {SPIKED} and {ONE_STEP}; {arguments.model} has none"
             )
     if ":" in arguments.model:
-        return _own_kernel(arguments.model, arguments.cache_folder)
+        found = own_object(arguments.model)
+        return found if hasattr(found, "inspect") else lower(found, cache_folder=folder)
     name, _ = _SYSTEMS[arguments.model]
     module = import_module(f".derivations.mean_field.{name}", __package__)
-    return lower(getattr(module, name)(), cache_folder=arguments.cache_folder)
+    return lower(getattr(module, name)(), cache_folder=folder)
 
 
-def _own_kernel(text: str, cache_folder: str | None) -> Kernel:
-    """Return the kernel that ``FILE.py:NAME`` names."""
-    from .derivations.kernels.kernel import Kernel
-    from .derivations.kernels.lower import lower
-
+def own_object(text: str) -> Any:
+    """Return what ``FILE.py:NAME`` names; of a function without arguments what it returns."""
     file, _, name = text.rpartition(":")
     found = variables_of(file, "MODEL must be FILE.py:NAME, a Python file with a system").get(name)
     if found is None:
         raise ParameterError(f"MODEL {text!r}: {file} has nothing named {name!r}")
-    if callable(found):
-        found = found()
-    return found if isinstance(found, Kernel) else lower(found, cache_folder=cache_folder)
+    return found() if callable(found) else found
 
 
 def _show(arguments: argparse.Namespace, text: str) -> int:
@@ -263,3 +229,33 @@ def _show(arguments: argparse.Namespace, text: str) -> int:
     write_atomically(Path(arguments.out).expanduser(), text.rstrip("\n") + "\n")
     print(f"Wrote {arguments.out}")
     return 0
+
+
+KERNEL = Command(
+    "kernel", "generated kernel of a model, for other languages and in all stages", run, (
+        Group("activations", (
+            opts.STUDENT.but(help=f"{opts.STUDENT.help} [tanh]", default=None),
+            opts.TEACHER.but(help=f"{opts.TEACHER.help} [sin, erf for {ONE_STEP}]", default=None),
+        )),
+        option("MODEL", "see --list, or FILE.py:NAME for one of your own", nargs="?"),
+        option("--list", "list the models and stop"),
+        option(
+            "--target T",
+            f"language: {', '.join(TARGETS)}; the other stages have none [numba]", choices=TARGETS,
+        ),
+        option(
+            "--stage S", "how far on the way from equations to code, see below", default="source",
+            choices=STAGES,
+        ),
+        option(
+            "--tables", "whether the file computes its tables or holds them", default="computed",
+            choices=("computed", "baked"),
+        ),
+        option(
+            "--at NAME=X", "with --tables baked: a parameter that the tables depend on; may be "
+            "repeated", default=[], action="append",
+        ),
+        option("--out FILE", "where to write it [standard output]"),
+        opts.JSON.but(help="print names and texts of the files"), opts.CACHE_FOLDER,
+    ), EPILOG, flags=None,
+)  # fmt: skip

@@ -6,8 +6,9 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
-from .cli_files import add_output, checked_out, deliver
-from .cli_options import nonnegative, sample_complexities
+from . import cli_options as opts
+from .cli_files import deliver, output
+from .cli_options import Command, nonnegative, option
 from .pages import aligned
 
 if TYPE_CHECKING:
@@ -30,54 +31,20 @@ examples:
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.set_defaults(run=run)
-    parser.add_argument("target", metavar="TARGET", help="expression in z, or in x1, x2, x3")
-    parser.add_argument(
-        "--noise",
-        type=nonnegative("--noise", 0.1),
-        default=0.0,
-        metavar="D",
-        help="variance of the label noise [0]",
-    )
-    parser.add_argument(
-        "--labels",
-        choices=("regression", "sign", "probit", "logistic"),
-        default="regression",
-        help="how labels are made from the target [regression]",
-    )
-    parser.add_argument(
-        "--flips",
-        type=nonnegative("--flips", 0.1),
-        default=0.0,
-        metavar="P",
-        help="share of labels of two values that are exchanged [0]",
-    )
-    parser.add_argument(
-        "--alpha",
-        type=sample_complexities("--alpha"),
-        metavar="LIST",
-        help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT; without it thresholds alone",
-    )
-    add_output(parser, data=False)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print thresholds, and overlaps of the estimators at each sample complexity."""
     from .derivations.multi_index.model import MultiIndex
 
-    model = MultiIndex(arguments.target, arguments.noise, arguments.labels, arguments.flips)
+    given = arguments.target, arguments.noise_variance, arguments.labels, arguments.flips
+    model = MultiIndex(*given)
     # All is computed before anything is printed: an error leaves the output empty.
-    out = checked_out(arguments, "estimators", data=False)
     results: list[Any] = [model.thresholds()]
     text = str(results[0])
     if arguments.alpha:
         solved, table = _table(model, list(arguments.alpha))
         results += solved
         text += f"\n\n{table}"
-    deliver(arguments, out, *results, text=text, title=f"Labels of {arguments.target}")
-    return 0
+    return deliver(arguments, *results, text=text, title=f"Labels of {arguments.target}")
 
 
 def _table(model: MultiIndex, alphas: list[float]) -> tuple[list[Any], str]:
@@ -102,3 +69,19 @@ def _table(model: MultiIndex, alphas: list[float]) -> tuple[list[Any], str]:
 
 def _number(error: float) -> str:
     return "–" if math.isnan(error) else f"{error:.8g}"
+
+
+MULTI_INDEX = Command(
+    "multi-index", "what the best estimators learn from labels of a few directions", run, (
+        opts.TARGET.but(help="expression in z, or in x1, x2, x3"), opts.NOISE,
+        option(
+            "--labels", "how labels are made from the target", default="regression",
+            choices=("regression", "sign", "probit", "logistic"),
+        ),
+        option(
+            "--flips P", "share of labels of two values that are exchanged", nonnegative(0.1), 0.0
+        ),
+        opts.ALPHAS.but(help=f"{opts.ALPHAS.help}; without it thresholds alone"),
+        *output(data=False),
+    ), EPILOG,
+)  # fmt: skip

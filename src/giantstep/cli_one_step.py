@@ -7,15 +7,17 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import cli_options as opts
 from .cli_curve import resume_text, store_folder
-from .cli_files import DATA, add_output, checked_out, deliver
+from .cli_files import DATA, deliver, output
 from .cli_options import (
-    add_command,
+    Command,
+    Group,
+    Option,
     axis,
-    digits,
+    flag_of,
     nonnegative,
-    positive,
-    positive_or_infinite,
+    option,
     sample_complexities,
     spaced,
     whole,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 AXES = {
     "alpha": "alpha", "beta": "beta", "step-size": "step_size",
-    "noise-variance": "noise_variance", "ridge": "ridge", "paper-ridge": "paper_ridge",
+    "noise": "noise_variance", "ridge": "ridge", "paper-ridge": "paper_ridge",
 }  # fmt: skip
 """Names of axes here, and in the library."""
 RANGES = {
@@ -48,14 +50,7 @@ EPILOG = """\
 One gradient step on the first layer of a two-layer network, with a step size of order one in the
 proportional limit (Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445).
 
-  risk         risk of the ridge readout on random and on trained features
-  spectrum     singular values of the first layer and eigenvalues of the conjugate kernel
-  phase        what the step improves, over two parameters; where outliers appear
-  optimal      ridge penalty with the smallest risk, before and after the step
-  steps        risk at a finite width, from no step through every window of degrees to giant ones
-  large-steps  what steps of order sqrt(N) can reach, and why kernels cannot
-
-Each has its own help, such as giantstep one-step risk --help.
+Each command has its own help, such as giantstep one-step risk --help.
 
 examples:
   giantstep one-step risk --student erf --teacher erf --noise 0.25
@@ -180,34 +175,6 @@ examples:
 """
 
 
-def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Declare the commands of ``giantstep one-step``."""
-    group = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, summary, epilog, add, run in (
-        ("risk", "risk of the ridge readout before and after the step", _RISK, _add_risk, risk),
-        (
-            "spectrum",
-            "outlier and bulk of first layer and kernel",
-            _SPECTRUM,
-            _add_spectrum,
-            spectrum,
-        ),
-        ("phase", "what the step improves over two parameters", _PHASE, _add_phase, phase),
-        (
-            "optimal",
-            "best ridge penalty before and after the step",
-            _OPTIMAL,
-            _add_optimal,
-            optimal,
-        ),
-        ("steps", "risk at a width over all step sizes", _STEPS, _add_steps, steps),
-        ("large-steps", "what steps of order sqrt(N) can reach", _LARGE, _add_large, large_steps),
-    ):
-        result = add_command(group, name, summary, epilog)
-        add(result)
-        result.set_defaults(run=run)
-
-
 def settle_axis(arguments: argparse.Namespace) -> None:
     """Set ``axis`` to its name, ``rows`` to its values, and all parameters to numbers.
 
@@ -273,197 +240,7 @@ def _settle_numbers(arguments: argparse.Namespace) -> None:
 
 
 def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-# ---------------------------------------------------------------------- arguments
-
-
-def _add_pair(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("activations")
-    for name, default in (("student", "tanh"), ("teacher", "erf")):
-        group.add_argument(
-            f"--{name}", default=default, metavar="F",
-            help=f"activation of the {name}: a name, or an expression in z [{default}]",
-        )  # fmt: skip
-    group.add_argument(
-        "--centre", action="store_true", help="use student and teacher minus their means"
-    )
-    group.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
-
-
-def add_model(parser: argparse.ArgumentParser, *, lists: tuple[str, ...]) -> None:
-    """Add the arguments of the model; those in `lists` take several values."""
-    _add_pair(parser)
-    group = parser.add_argument_group("model (defaults in brackets)")
-    for name, letter, summary in (
-        ("alpha", "A", "samples of the readout, n/d"),
-        ("beta", "B", "neurons, N/d"),
-        ("step_size", "S", "step size eta of order one; 0 for random features"),
-        ("noise_variance", "D", "variance of the label noise"),
-    ):
-        several = name in lists
-        # Of two names the first is that of all commands, the second one of the last release.
-        names = ("--noise", _flag(name)) if name == "noise_variance" else (_flag(name),)
-        flag = names[0]
-        zero = name in _FROM_ZERO
-        one = (nonnegative if zero else positive)(flag, 2)
-        group.add_argument(
-            *names, dest=name, type=sample_complexities(flag, zero=zero) if several else one,
-            default=None if several else _DEFAULTS[name], metavar="LIST" if several else letter,
-            help=f"{summary} [{_DEFAULTS[name]:g}]",
-        )  # fmt: skip
-    group.add_argument(
-        "--alpha0", type=positive_or_infinite("--alpha0", 2), metavar="A",
-        help="samples of the step, n0/d; inf for the population gradient [alpha]",
-    )  # fmt: skip
-    group.add_argument(
-        "--step-loss", "--loss", dest="loss", choices=("half", "full"), default="half",
-        help="whose gradient the step takes: (1/2n) sum (f - y)^2 or (1/n) sum (f - y)^2 [half]",
-    )  # fmt: skip
-
-
-def _add_penalty(parser: argparse.ArgumentParser, *, lists: bool) -> None:
-    group = parser.add_argument_group("ridge penalty of the readout, one of")
-    for name, summary in (
-        ("ridge", f"in the convention of the toolkit [{_DEFAULT_RIDGE:g}]; 0 for the limit"),
-        ("paper_ridge", "in that of the paper, BETA/ALPHA times as large"),
-    ):
-        flag = _flag(name)
-        group.add_argument(
-            flag, type=sample_complexities(flag, zero=True) if lists else nonnegative(flag, 0.1),
-            metavar="LIST" if lists else "L", help=summary,
-        )  # fmt: skip
-
-
-def _add_out(parser: argparse.ArgumentParser) -> None:
-    add_output(parser)
-    # The last release drew unless it was told not to.
-    parser.add_argument("--table-only", action="store_true", help=argparse.SUPPRESS)
-
-
-def _add_networks(parser: argparse.ArgumentParser, dimension: int, seeds: int) -> None:
-    group = parser.add_argument_group("networks")
-    group.add_argument("--simulate", action="store_true", help="train networks and compare")
-    group.add_argument(
-        "--dimension", type=whole("--dimension", 2, dimension), default=dimension, metavar="D",
-        help=f"input dimension d [{dimension}]",
-    )  # fmt: skip
-    group.add_argument(
-        "--seeds", type=whole("--seeds", 1, seeds), default=seeds, metavar="N",
-        help=f"networks [{seeds}]",
-    )  # fmt: skip
-    group.add_argument(
-        "--seed", type=whole("--seed", 0, 0), default=0, metavar="N", help="entropy [0]"
-    )
-    group.add_argument(
-        "--store", metavar="FOLDER", help="keep finished networks there; resume from it"
-    )
-
-
-def _add_digits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--digits", type=digits(30), metavar="N", help="so many digits, up to 1000")
-
-
-def _add_certify(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--certify", action="store_true",
-        help="prove intervals by interval arithmetic (python-flint), as narrow as N digits [15]",
-    )  # fmt: skip
-
-
-def _add_risk(parser: argparse.ArgumentParser) -> None:
-    add_model(parser, lists=tuple(_DEFAULTS))
-    _add_penalty(parser, lists=True)
-    read = axis("--over", "alpha=0.25:8:12", AXES, from_zero=_FROM_ZERO, bare=True)
-    parser.add_argument(
-        "--over", type=read, metavar="AXIS",
-        help="axis of table and figure: NAME or NAME=LOW:HIGH:COUNT",
-    )  # fmt: skip
-    group = parser.add_argument_group("several steps, at one point")
-    group.add_argument(
-        "--steps", type=whole("--steps", 1, 4), default=1, metavar="T",
-        help="gradient steps of the first layer [1]",
-    )  # fmt: skip
-    group.add_argument(
-        "--fresh", action="store_true", help="new samples in each step, not the same in all"
-    )
-    _add_digits(parser)
-    _add_certify(parser)
-    _add_networks(parser, 200, 8)
-    parser.add_argument(
-        "--features", choices=("network", "gaussian", "both"),
-        help="what --simulate simulates [network]",
-    )  # fmt: skip
-    _add_out(parser)
-
-
-def _add_spectrum(parser: argparse.ArgumentParser) -> None:
-    add_model(parser, lists=())
-    parser.add_argument(
-        "--matrix", choices=("weights", "kernel", "both"), default="both",
-        help="which spectrum [both]",
-    )  # fmt: skip
-    _add_digits(parser)
-    _add_certify(parser)
-    _add_networks(parser, 400, 2)
-    _add_out(parser)
-
-
-def _add_phase(parser: argparse.ArgumentParser) -> None:
-    add_model(parser, lists=())
-    _add_penalty(parser, lists=False)
-    for flag, default in (("--x", "step-size=0:6:61"), ("--y", "alpha=0.25:8:61")):
-        read = axis(flag, default, AXES, from_zero=_FROM_ZERO)
-        parser.add_argument(
-            flag, type=read, default=read(default),
-            metavar="AXIS", help=f"NAME=LOW:HIGH:COUNT [{default}]",
-        )  # fmt: skip
-    parser.add_argument(
-        "--show", default="improvement",
-        choices=("improvement", "relative-improvement", "risk-initial", "risk-trained"),
-        help="what the colours are [improvement]",
-    )  # fmt: skip
-    _add_out(parser)
-
-
-def _add_optimal(parser: argparse.ArgumentParser) -> None:
-    add_model(parser, lists=("alpha",))
-    parser.set_defaults(alpha=[_DEFAULTS["alpha"]])
-    _add_digits(parser)
-    _add_out(parser)
-
-
-def _add_steps(parser: argparse.ArgumentParser) -> None:
-    add_model(parser, lists=("step_size",))
-    parser.set_defaults(step_size=[_DEFAULTS["step_size"]])
-    group = parser.add_argument_group("width")
-    group.add_argument(
-        "--width", type=whole("--width", 2, 600), default=600, metavar="N", help="neurons N [600]"
-    )
-    group.add_argument(
-        "--degrees", type=sample_complexities("--degrees", zero=True), metavar="LIST",
-        help="powers of the step that count, such as 1,3 [all up to 5 that the student has]",
-    )  # fmt: skip
-    _add_penalty(parser, lists=False)
-    _add_digits(parser)
-    _add_certify(parser)
-    group = parser.add_argument_group("networks")
-    group.add_argument("--simulate", action="store_true", help="train networks and compare")
-    group.add_argument(
-        "--seeds", type=whole("--seeds", 2, 8), default=8, metavar="N", help="networks [8]"
-    )
-    group.add_argument(
-        "--seed", type=whole("--seed", 0, 0), default=0, metavar="N", help="entropy [0]"
-    )
-    _add_out(parser)
-
-
-def _add_large(parser: argparse.ArgumentParser) -> None:
-    _add_pair(parser)
-    _add_digits(parser)
-    _add_certify(parser)
-    _add_out(parser)
+    return flag_of(_FLAGS[name])
 
 
 _CURVE_POINTS = 241
@@ -491,13 +268,12 @@ def risk(arguments: argparse.Namespace) -> int:
         raise ParameterError("--digits is for one point; leave out it or the axis")
     if arguments.certify:
         raise ParameterError("--certify is for one point; leave out it or the axis")
-    out = checked_out(arguments, "one-step")
     store = checked_store(arguments)
     from .derivations.one_gradient_step.figures import plot_risk, risk_data
 
     over, rows = arguments.axis, list(arguments.rows)
     values = set(rows)
-    if has_figure(out) and len(rows) > 1:
+    if has_figure(arguments.out) and len(rows) > 1:
         values |= set(spaced(rows[0], rows[-1], _CURVE_POINTS))
     sizes = _finite_sizes(arguments, over, rows) if arguments.simulate else None
     model = model_from(arguments)
@@ -511,10 +287,10 @@ def risk(arguments: argparse.Namespace) -> int:
     if sizes is not None:
         text += f"\n\n{_comparison(data, over)}"
     text += f"\n\nbest linear error (kernels): {model.best_linear_error:.10g}\n{model.standing}"
-    if not has_figure(out):
+    if not has_figure(arguments.out):
         data = data.drop_vars("residual", errors="ignore")
     deliver(
-        arguments, out, text=text, title=str(model), data=data, draw=lambda: plot_risk(data)
+        arguments, text=text, title=str(model), data=data, draw=lambda: plot_risk(data)
     )  # fmt: skip
     if data.attrs.get("interrupted"):
         raise KeyboardInterrupt(f"and what had finished is reported{resumed(store)}")
@@ -523,7 +299,6 @@ def risk(arguments: argparse.Namespace) -> int:
 
 def spectrum(arguments: argparse.Namespace) -> int:
     """Print and draw singular values of the first layer and eigenvalues of the kernel."""
-    out = checked_out(arguments, "one-step")
     store = checked_store(arguments)
     model = model_from(arguments)
     wanted = ("weights", "kernel") if arguments.matrix == "both" else (arguments.matrix,)
@@ -550,7 +325,7 @@ def spectrum(arguments: argparse.Namespace) -> int:
     from .derivations.one_gradient_step.figures import plot_spectra, spectra_data
 
     deliver(
-        arguments, out, *result.values(), text=text, title=str(model),
+        arguments, *result.values(), text=text, title=str(model),
         document={name: one.to_dict() for name, one in result.items()},
         data=lambda: spectra_data(result, simulation),
         draw=lambda: plot_spectra(result, simulation),
@@ -569,7 +344,6 @@ def phase(arguments: argparse.Namespace) -> int:
 
     (x, x_values), (y, y_values) = arguments.x, arguments.y
     check_penalty(arguments, (x, y))
-    out = checked_out(arguments, "one-step")
     model = model_from(arguments)
     data = phase_data(model, x, x_values, y, y_values, **_penalty(arguments))
     quantity = arguments.show.replace("-", "_")
@@ -586,11 +360,10 @@ def phase(arguments: argparse.Namespace) -> int:
             lines.append(f"outlier of the {of} from step sizes of {low:.6g} to {high:.6g} on")
     lines += [f"best linear error (kernels): {model.best_linear_error:.10g}", model.standing]
     text = "\n".join(lines)
-    deliver(
-        arguments, out, text=text, title=str(model), data=data,
+    return deliver(
+        arguments, text=text, title=str(model), data=data,
         draw=lambda: plot_phase(data, quantity),
     )  # fmt: skip
-    return 0
 
 
 def optimal(arguments: argparse.Namespace) -> int:
@@ -598,7 +371,6 @@ def optimal(arguments: argparse.Namespace) -> int:
     several = len(arguments.alpha) > 1
     if several and arguments.digits is not None:
         raise ParameterError("--digits is for one point; leave out it or the list of --alpha")
-    out = checked_out(arguments, "one-step")
     alpha, arguments.alpha = arguments.alpha, arguments.alpha[0]
     model = model_from(arguments)
     if not several:
@@ -613,19 +385,17 @@ def optimal(arguments: argparse.Namespace) -> int:
 
         columns = {f"{k}_{n}": float(getattr(one, k)) for n, one in result.items()
                    for k in ("ridge", "risk")}  # fmt: skip
-        deliver(
-            arguments, out, *result.values(), text=text, title=str(model), data=xr.Dataset(columns),
+        return deliver(
+            arguments, *result.values(), text=text, title=str(model), data=xr.Dataset(columns),
             document={n: one.to_dict() for n, one in result.items()}, draw=result["trained"].plot,
         )  # fmt: skip
-        return 0
     from .derivations.one_gradient_step.figures import optimal_data, plot_optimal
 
     data = optimal_data(model, alpha)
     text = f"{_heading(model, data, 'alpha')}\n\n{_optimal_table(data)}"
-    deliver(
-        arguments, out, text=text, title=str(model), data=data, draw=lambda: plot_optimal(data)
+    return deliver(
+        arguments, text=text, title=str(model), data=data, draw=lambda: plot_optimal(data)
     )  # fmt: skip
-    return 0
 
 
 def steps(arguments: argparse.Namespace) -> int:
@@ -637,7 +407,6 @@ def steps(arguments: argparse.Namespace) -> int:
         raise ParameterError(
             "--digits and --certify are for one point; leave them out, or give one --step-size"
         )
-    out = checked_out(arguments, "one-step")
     arguments.step_size = values[-1]
     degrees = arguments.degrees and [int(k) if k.is_integer() else k for k in arguments.degrees]
     model = model_from(arguments).at_width(arguments.width, degrees=degrees)
@@ -645,8 +414,7 @@ def steps(arguments: argparse.Namespace) -> int:
     if several:
         result = model.over_steps(step_size=values, **_penalty(arguments), **networks)
         text = f"{model}\n\n{result}"
-        deliver(arguments, out, result, text=text, title=str(model))
-        return 0
+        return deliver(arguments, result, text=text, title=str(model))
     one = model.solve(**_penalty(arguments), digits=arguments.digits, certify=arguments.certify)
     text = f"{model}\n\n{one}\n\n{model.spikes()}"
     if one.certificate is not None:
@@ -659,24 +427,21 @@ def steps(arguments: argparse.Namespace) -> int:
             "risk": float(simulated.mean().item()),
             "standard_error": float(simulated.standard_error().item()),
         }
-    deliver(arguments, out, one, text=text, title=str(model), document=document)
-    return 0
+    return deliver(arguments, one, text=text, title=str(model), document=document)
 
 
 def large_steps(arguments: argparse.Namespace) -> int:
     """Print and draw what steps of order sqrt(N) can reach."""
     from .derivations.one_gradient_step.large_steps import large_step_limit, plot_large_steps
 
-    out = checked_out(arguments, "one-step")
     result = large_step_limit(
         arguments.student, arguments.teacher, centre=arguments.centre, digits=arguments.digits,
         certify=arguments.certify, cache_folder=arguments.cache_folder,
     )  # fmt: skip
-    deliver(
-        arguments, out, result, text=str(result), title="Large steps",
+    return deliver(
+        arguments, result, text=str(result), title="Large steps",
         draw=lambda: plot_large_steps(result),
     )  # fmt: skip
-    return 0
 
 
 def model_from(arguments: argparse.Namespace) -> OneGradientStep:
@@ -699,7 +464,6 @@ _LAYERS = (("initial", False), ("trained", True))
 
 
 def _risk_at_a_point(arguments: argparse.Namespace) -> int:
-    out = checked_out(arguments, "risk")
     store = checked_store(arguments)
     if arguments.digits is not None and arguments.simulate:
         raise ParameterError("--digits is about the theory alone; leave out it or --simulate")
@@ -732,7 +496,7 @@ def _risk_at_a_point(arguments: argparse.Namespace) -> int:
         columns |= {f"{kind}_{name}": value for name, value in row.items()}
     steps = {"steps": arguments.steps, "fresh": int(arguments.fresh)}
     data = xr.Dataset(columns, attrs={"model": model.to_json(), **steps})
-    deliver(arguments, out, result, text=text, title=str(model), document=document, data=data)
+    deliver(arguments, result, text=text, title=str(model), document=document, data=data)
     if interrupted:
         raise KeyboardInterrupt(f"and what had finished is reported{resumed(store)}")
     return 0
@@ -932,3 +696,125 @@ def resumed(store: Path | None) -> str:
 def has_figure(out: Path | None) -> bool:
     """Say whether a file holds a figure."""
     return out is not None and out.suffix.lower() not in DATA
+
+
+# ---------------------------------------------------------------------- commands
+
+
+_CENTRE = option("--centre", "use student and teacher minus their means")
+_PAIR = Group(
+    "activations", (opts.STUDENT, opts.TEACHER.but(default="erf"), _CENTRE, opts.CACHE_FOLDER)
+)
+
+
+def one_step_model(*lists: str) -> tuple[Group, Group]:
+    """Return the options of the model; those in `lists` take several values."""
+    options = []
+    for one in (
+        opts.ALPHA.but(help="samples of the readout, n/d"),
+        opts.BETA.but(help="neurons, N/d", default=_DEFAULTS["beta"]),
+        opts.STEP_SIZE.but(help="step size eta of order one; 0 for random features", default=2.0),
+        opts.NOISE.but(former="--noise-variance"),
+    ):
+        if one.dest in lists:
+            read = sample_complexities(zero=one.dest in _FROM_ZERO)
+            help = f"{one.help} [{_DEFAULTS[one.dest]:g}]"
+            one = one.but(f"{one.names.split()[0]} LIST", read=read, help=help, default=None)
+        options.append(one)
+    options += [
+        opts.ALPHA0.but(help=f"{opts.ALPHA0.help} [alpha]", default=None),
+        option(
+            "--step-loss", "whose gradient the step takes: (1/2n) sum (f - y)^2 or "
+            "(1/n) sum (f - y)^2", default="half", former="--loss", dest="loss",
+            choices=("half", "full"),
+        ),
+    ]  # fmt: skip
+    return _PAIR, Group("model (defaults in brackets)", options)
+
+
+def _penalties(*, lists: bool) -> Group:
+    names, read = ("LIST", sample_complexities(zero=True)) if lists else ("L", nonnegative(0.1))
+    ridge = opts.RIDGE.but(
+        f"--ridge {names}", read=read, default=None,
+        help=f"in the convention of the toolkit [{_DEFAULT_RIDGE:g}]; 0 for the limit",
+    )  # fmt: skip
+    paper = option(
+        f"--paper-ridge {names}", "in that of the paper, BETA/ALPHA times as large", read
+    )
+    return Group("ridge penalty of the readout, one of", (ridge, paper))
+
+
+def _networks(dimension: int, seeds: int) -> Group:
+    size = opts.DIMENSION.but(read=whole(2, dimension), default=dimension)
+    return Group(
+        "networks", (opts.SIMULATE, size, opts.SEEDS.but(default=seeds), opts.SEED, opts.STORE)
+    )
+
+
+def _axis(flag: str, default: str) -> Option:
+    read = axis(default, AXES, from_zero=_FROM_ZERO)
+    return option(f"{flag} AXIS", f"NAME=LOW:HIGH:COUNT [{default}]", read, read(flag)(default))
+
+
+_OUTPUT = (*output(), opts.TABLE_ONLY)
+ONE_STEP = Command(
+    "one-step", "one step of order one: exact risk, spectra, phases", epilog=EPILOG, commands=(
+        Command("risk", "risk of the ridge readout before and after the step", risk, (
+            *one_step_model(*_DEFAULTS), _penalties(lists=True),
+            option(
+                "--over AXIS", "axis of table and figure: NAME or NAME=LOW:HIGH:COUNT",
+                axis("alpha=0.25:8:12", AXES, from_zero=_FROM_ZERO, bare=True),
+            ),
+            Group("several steps, at one point", (
+                opts.STEPS.but(
+                    help="gradient steps of the first layer", read=whole(1, 4), default=1
+                ),
+                option("--fresh", "new samples in each step, not the same in all"),
+            )),
+            opts.DIGITS, opts.CERTIFY, _networks(200, 8),
+            option(
+                "--features", "what --simulate simulates [network]",
+                choices=("network", "gaussian", "both"),
+            ),
+            *_OUTPUT,
+        ), _RISK),
+        Command("spectrum", "outlier and bulk of first layer and kernel", spectrum, (
+            *one_step_model(),
+            option(
+                "--matrix", "which spectrum", default="both",
+                choices=("weights", "kernel", "both"),
+            ),
+            opts.DIGITS, opts.CERTIFY, _networks(400, 2), *_OUTPUT,
+        ), _SPECTRUM),
+        Command("phase", "what the step improves over two parameters", phase, (
+            *one_step_model(), _penalties(lists=False), _axis("--x", "step-size=0:6:61"),
+            _axis("--y", "alpha=0.25:8:61"),
+            option(
+                "--show", "what the colours are", default="improvement",
+                choices=("improvement", "relative-improvement", "risk-initial", "risk-trained"),
+            ),
+            *_OUTPUT,
+        ), _PHASE),
+        Command("optimal", "best ridge penalty before and after the step", optimal, (
+            *one_step_model("alpha"), opts.DIGITS, *_OUTPUT,
+        ), _OPTIMAL, defaults={"alpha": [_DEFAULTS["alpha"]]}),
+        Command("steps", "risk at a width over all step sizes", steps, (
+            *one_step_model("step_size"),
+            Group("width", (
+                option("--width N", "neurons N", whole(2, 600), 600),
+                option(
+                    "--degrees LIST", "powers of the step that count, such as 1,3 [all up to 5 "
+                    "that the student has]", sample_complexities(zero=True),
+                ),
+            )),
+            _penalties(lists=False), opts.DIGITS, opts.CERTIFY,
+            Group("networks", (
+                opts.SIMULATE, opts.SEEDS.but(read=whole(2, 8), default=8), opts.SEED
+            )),
+            *_OUTPUT,
+        ), _STEPS, defaults={"step_size": [_DEFAULTS["step_size"]]}),
+        Command("large-steps", "what steps of order sqrt(N) can reach", large_steps, (
+            _PAIR, opts.DIGITS, opts.CERTIFY, *_OUTPUT,
+        ), _LARGE),
+    ),
+)  # fmt: skip

@@ -5,12 +5,19 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .cli_curve import model_from
-from .cli_files import add_output, checked_out, deliver
-from .cli_options import add_model, digits, positive, real, sample_complexities
+from .cli_files import deliver, output
+from .cli_options import (
+    ALPHAS,
+    DIGITS,
+    Command,
+    flag_of,
+    option,
+    real,
+    srf_model,
+)
 from .errors import ParameterError
 from .pages import aligned
 
@@ -51,58 +58,33 @@ examples:
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_model(parser)
-    # What is optimised has no value: one that is given is refused, not ignored.
-    parser.set_defaults(run=run, ridge=None, step_size=None)
-    parser.add_argument("--what", choices=(RIDGE, STEP), help="what is optimised [ridge]")
-    parser.add_argument(
-        "--joint", action="store_true", help="optimise ridge penalty and step size together"
-    )
-    parser.add_argument(
-        "--alpha",
-        type=sample_complexities("--alpha"),
-        default=[2.0],
-        metavar="LIST",
-        help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT [2]; several give a table",
-    )
-    parser.add_argument(
-        "--bounds",
-        type=_bounds,
-        metavar="LOW:HIGH",
-        help="where to look [1e-6:1e6 for ridge, 0.05:20 for step-size]",
-    )
-    parser.add_argument(
-        "--step-bounds",
-        type=_bounds,
-        metavar="LOW:HIGH",
-        help="where to look for a step size with --joint [0.05:20]",
-    )
-    parser.add_argument("--digits", type=digits(30), metavar="N", help="refine a ridge to N digits")
-    add_output(parser)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print the optimum at each sample complexity."""
+    import xarray as xr
+
     _check(arguments)
-    out = checked_out(arguments, "optimum")
-    if arguments.joint:
-        return _joint(arguments, out)
     ridge = _RIDGE if arguments.ridge is None else arguments.ridge
     model = model_from(arguments)
-    bounds = {} if arguments.bounds is None else {"bounds": arguments.bounds}
-    result: list[Optimum] = []
-    for alpha in arguments.alpha:
-        if arguments.what == RIDGE:
-            result.append(
-                model.optimum(over="ridge", alpha=alpha, digits=arguments.digits, **bounds)
-            )
-        else:
-            result.append(model.optimum(over="step_size", alpha=alpha, ridge=ridge, **bounds))
+    given: dict[str, Any] = {}
+    if arguments.joint:
+        over: Any = ["ridge", "step_size"]
+        bounds = zip(over, (arguments.bounds, arguments.step_bounds), strict=True)
+        given["bounds"] = {name: value for name, value in bounds if value is not None}
+    else:
+        over = arguments.what.replace("-", "_")
+        given |= {"digits": arguments.digits} if arguments.what == RIDGE else {"ridge": ridge}
+        given |= {} if arguments.bounds is None else {"bounds": arguments.bounds}
     # All is computed before anything is printed: an error leaves the output empty.
-    _deliver(arguments, out, result, ridge, _table)
-    return 0
+    result = [model.optimum(over=over, alpha=alpha, **given) for alpha in arguments.alpha]
+    heading = _heading(arguments, None if arguments.joint else ridge)
+    table = _joint_table if arguments.joint else _table
+    several = len(result) > 1
+    body = table(arguments, result) if several else f"α = {arguments.alpha[0]:g}\n{result[0]}"
+    data = xr.concat([one.to_dataset() for one in result], "alpha", combine_attrs="drop_conflicts")
+    return deliver(
+        arguments, *result, text=f"{heading}\n\n{body}", title=heading,
+        data=data.assign_coords(alpha=arguments.alpha),
+    )  # fmt: skip
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -113,11 +95,8 @@ def _check(arguments: argparse.Namespace) -> None:
         if getattr(arguments, flag) is not None
     ]
     if arguments.joint:
-        given = [
-            f"--{name.replace('_', '-')}"
-            for name in (*stepping, "ridge", "what", "digits")
-            if name in stepping or getattr(arguments, name) is not None
-        ]
+        others = [n for n in ("ridge", "what", "digits") if getattr(arguments, n) is not None]
+        given = [flag_of(name) for name in (*stepping, *others)]
         if given:
             raise ParameterError(
                 f"--joint optimises ridge penalty and step size; leave out {', '.join(given)}"
@@ -134,41 +113,11 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.what == STEP:
         if stepping:
             raise ParameterError(
-                f"--{stepping[0].replace('_', '-')} is what is optimised; leave it out, give "
+                f"{flag_of(stepping[0])} is what is optimised; leave it out, give "
                 "--bounds, or use --what ridge"
             )
         if arguments.digits is not None:
             raise ParameterError("--digits refines a ridge penalty; leave it out for a step size")
-
-
-def _deliver(
-    arguments: argparse.Namespace,
-    out: Path | None,
-    result: list[Optimum],
-    ridge: float | None,
-    table: Callable[[argparse.Namespace, list[Optimum]], str],
-) -> None:
-    import xarray as xr
-
-    heading = _heading(arguments, ridge)
-    if len(result) == 1:
-        body = f"α = {arguments.alpha[0]:g}\n{result[0]}"
-    else:
-        body = table(arguments, result)
-    data = xr.concat([one.to_dataset() for one in result], "alpha", combine_attrs="drop_conflicts")
-    deliver(
-        arguments, out, *result, text=f"{heading}\n\n{body}", title=heading,
-        data=data.assign_coords(alpha=arguments.alpha),
-    )  # fmt: skip
-
-
-def _joint(arguments: argparse.Namespace, out: Path | None) -> int:
-    model = model_from(arguments)
-    given = {"ridge": arguments.bounds, "step_size": arguments.step_bounds}
-    bounds = {name: value for name, value in given.items() if value is not None}
-    result = [model.optimum(over=[*given], alpha=x, bounds=bounds) for x in arguments.alpha]
-    _deliver(arguments, out, result, None, _joint_table)
-    return 0
 
 
 def _joint_table(arguments: argparse.Namespace, found: list[Optimum]) -> str:
@@ -192,22 +141,27 @@ def _joint_table(arguments: argparse.Namespace, found: list[Optimum]) -> str:
     )
 
 
-def _bounds(text: str) -> tuple[float, float]:
-    parts = [part.strip() for part in text.split(":")]
-    if len(parts) != 2:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not LOW:HIGH; use --bounds 1e-3:10")
-    for part in parts:
-        # In words of its own: "inf" is a number, but no end of a scan.
-        if not 0 < real("--bounds", part, "1e-3:10") < math.inf:
+def _bounds(flag: str) -> Callable[[str], tuple[float, float]]:
+    example = "1e-3:10"
+
+    def read(text: str) -> tuple[float, float]:
+        parts = [part.strip() for part in text.split(":")]
+        if len(parts) != 2:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not LOW:HIGH; use {flag} {example}")
+        low, high = (real(flag, part, example) for part in parts)
+        for part, value in zip(parts, (low, high), strict=True):
+            # In words of its own: "inf" is a number, but no end of a scan.
+            if not 0 < value < math.inf:
+                raise argparse.ArgumentTypeError(
+                    f"both ends must be positive and finite, got {part!r}; use {flag} {example}"
+                )
+        if not low < high:
             raise argparse.ArgumentTypeError(
-                f"both ends must be positive and finite, got {part!r}; use --bounds 1e-3:10"
+                f"LOW has to be below HIGH, got {text!r}; use {flag} {example}"
             )
-    low, high = (positive("--bounds", "1e-3:10")(part) for part in parts)
-    if not low < high:
-        raise argparse.ArgumentTypeError(
-            f"LOW has to be below HIGH, got {text!r}; use --bounds 1e-3:10"
-        )
-    return low, high
+        return low, high
+
+    return read
 
 
 def _heading(arguments: argparse.Namespace, ridge: float | None) -> str:
@@ -220,7 +174,7 @@ def _heading(arguments: argparse.Namespace, ridge: float | None) -> str:
     order = ", leading order complete" if arguments.leading_order == "complete" else ""
     return (
         f"student {arguments.student}, teacher {arguments.teacher}; {fixed}α₀ = {alpha0}, "
-        f"β = {arguments.beta:g}, Δ = {arguments.noise:g}{width}{order}"
+        f"β = {arguments.beta:g}, Δ = {arguments.noise_variance:g}{width}{order}"
     )
 
 
@@ -248,3 +202,24 @@ def _rests_on(found: list[Optimum]) -> str:
             "float, zeros of the exact derivative; errors are estimated (quadrature and rounding)"
         )
     )
+
+
+OPTIMAL = Command(
+    "optimal", "ridge penalty or step size with the smallest test error", run, (
+        *srf_model(),
+        option("--what", "what is optimised [ridge]", choices=(RIDGE, STEP)),
+        option("--joint", "optimise ridge penalty and step size together"),
+        ALPHAS.but(help=f"{ALPHAS.help} [2]; several give a table", default=[2.0]),
+        option(
+            "--bounds LOW:HIGH", "where to look [1e-6:1e6 for ridge, 0.05:20 for step-size]",
+            _bounds,
+        ),
+        option(
+            "--step-bounds LOW:HIGH", "where to look for a step size with --joint [0.05:20]",
+            _bounds,
+        ),
+        DIGITS.but(help="refine a ridge to N digits"), *output(),
+    ), EPILOG,
+    # What is optimised has no value: one that is given is refused, not ignored.
+    defaults={"ridge": None, "step_size": None},
+)  # fmt: skip

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cli_curve import model_from, settle_step
-from .cli_files import add_output, checked_out, deliver
+from . import cli_options as opts
+from .cli_curve import model_arguments, model_from
+from .cli_files import deliver, output
 from .cli_options import (
-    add_command,
-    add_model,
+    Command,
+    Group,
+    Option,
     axis,
-    digits,
-    positive,
-    real,
-    sample_complexities,
+    flag_of,
+    numbers,
+    option,
+    srf_model,
     whole,
 )
 from .errors import ParameterError
 from .pages import aligned
+from .pictures import Line, Lines
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,14 +37,7 @@ EPILOG = """\
 Spiked random features: what one giant gradient step makes of a two-layer network
 (Cui et al., arXiv 2402.04980).
 
-  curve      test error against the samples; vocabularies, finite width, networks
-  phase      a heat map over two parameters: test error or the best ridge penalty
-  spectrum   eigenvalues of the feature covariance: bulk, outliers, networks
-  bounds     what no readout can beat, what the best one reaches, and what tuning the step can do
-  figure     the figures of the paper, 1 to 8, with small networks
-
-Each has its own help, such as giantstep srf bounds --help. --out FILE writes a figure for .png,
-.pdf or .svg, with its data next to it as .nc, or the data alone for .nc or .json.
+Each command has its own help, such as giantstep srf bounds --help.
 
 examples:
   giantstep srf curve --letters 1,-0.5 --fractions 0.5,0.5 --width 600
@@ -130,141 +124,6 @@ examples:
 """
 
 
-def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Declare the commands of ``giantstep srf``."""
-    group = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    every = {"ridge": True, "width": True}
-    for name, summary, epilog, add, run, of_model in (
-        ("curve", "test error against the samples", _CURVE, _add_curve, curve, every),
-        ("phase", "heat map over two parameters", _PHASE, _add_phase, phase, every),
-        (
-            "spectrum", "spectrum of the feature covariance", _SPECTRUM, _add_spectrum, spectrum,
-            {"ridge": False, "width": True},
-        ),
-        (
-            "bounds", "bounds of the test error and its limits", _BOUNDS, _add_bounds, bounds,
-            {"ridge": False, "width": False},
-        ),
-        ("figure", "a figure of the paper", _FIGURE, _add_figure, figure, None),
-    ):  # fmt: skip
-        result = add_command(group, name, summary, epilog)
-        if of_model is not None:
-            add_model(result, **of_model)
-        add(result)
-        result.set_defaults(run=run)
-
-
-def _add_networks(parser: argparse.ArgumentParser, *, switch: bool, dimension: int) -> None:
-    group = parser.add_argument_group("networks")
-    if switch:
-        group.add_argument("--simulate", action="store_true", help="train networks and compare")
-    group.add_argument(
-        "--dimension", type=whole("--dimension", 2, dimension), default=dimension, metavar="D",
-        help=f"input dimension d [{dimension}]",
-    )  # fmt: skip
-    least = 1 if switch else 0
-    group.add_argument(
-        "--seeds", type=whole("--seeds", least, 4), default=4, metavar="N",
-        help="networks [4]" + ("" if switch else "; 0 for none"),
-    )  # fmt: skip
-    group.add_argument(
-        "--seed", type=whole("--seed", 0, 0), default=0, metavar="N", help="entropy [0]"
-    )
-
-
-def _add_curve(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--alpha", type=sample_complexities("--alpha"), metavar="LIST",
-        default=[0.5, 1.0, 1.5, 2.0, 2.5, 3.0],
-        help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT [0.5:3:6]",
-    )  # fmt: skip
-    parser.add_argument(
-        "--letters", type=_numbers("--letters", "1,-0.5"), metavar="LIST",
-        help="letters of the readout before the step, such as 1,-0.5",
-    )  # fmt: skip
-    parser.add_argument(
-        "--fractions", type=_numbers("--fractions", "0.5,0.5"), metavar="LIST",
-        help="how many neurons have each letter; they add up to 1 [equal]",
-    )  # fmt: skip
-    parser.add_argument(
-        "--bulk", metavar="FILE",
-        help="law of the bulk in place of independent rows: a column of eigenvalues, a second one "
-        "of weights, or JSON as BulkLaw.to_dict writes it; its mean becomes that of the step",
-    )  # fmt: skip
-    parser.add_argument(
-        "--loss", metavar="LOSS",
-        help="convex loss of the readout, such as huber(0.5), logistic or log(1+exp(-y*x)) [ridge "
-        "regression]",
-    )  # fmt: skip
-    parser.add_argument(
-        "--labels", metavar="KIND",
-        help="labels of --loss: teacher, sign, probit or logistic [teacher]",
-    )  # fmt: skip
-    _add_networks(parser, switch=True, dimension=200)
-    add_output(parser)
-
-
-def _add_phase(parser: argparse.ArgumentParser) -> None:
-    for flag, default in (("--x", "alpha=0.2:4:12"), ("--y", "ridge=0.001:10:12")):
-        read = axis(flag, default, AXES, from_zero=_FROM_ZERO)
-        parser.add_argument(
-            flag, type=read, default=read(default),
-            metavar="AXIS", help=f"NAME=LOW:HIGH:COUNT [{default}]",
-        )  # fmt: skip
-    parser.add_argument(
-        "--show", choices=("test-error", "optimal-ridge"), default="test-error",
-        help="what the colours are [test-error]",
-    )  # fmt: skip
-    parser.add_argument(
-        "--alpha", type=positive("--alpha", 2), default=2.0, metavar="A",
-        help="sample complexity n/d, where it is no axis [2]",
-    )  # fmt: skip
-    add_output(parser)
-
-
-def _add_spectrum(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--alpha", type=positive("--alpha", 2), default=2.0, metavar="A",
-        help="sample complexity n/d [2]",
-    )  # fmt: skip
-    parser.add_argument(
-        "--points", type=whole("--points", 16, 300), default=300, metavar="N",
-        help="of the density [300]",
-    )  # fmt: skip
-    _add_networks(parser, switch=True, dimension=200)
-    add_output(parser)
-
-
-def _add_bounds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--digits", type=digits(30), metavar="N", help="refine to N digits, up to 1000"
-    )
-    parser.add_argument(
-        "--tune-step", action="store_true", help="scan the size of the step at --alpha0"
-    )
-    add_output(parser)
-
-
-def _add_figure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "number", type=whole("N", 1, 2), metavar="N", help="number of the figure, 1 to 8"
-    )
-    _add_networks(parser, switch=False, dimension=200)
-    parser.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
-    add_output(parser)
-
-
-def _numbers(flag: str, example: str) -> Callable[[str], list[float]]:
-    def read(text: str) -> list[float]:
-        parts = [part.strip() for part in text.split(",")]
-        values = [real(flag, part, example) for part in parts]
-        if not all(map(math.isfinite, values)):
-            raise argparse.ArgumentTypeError(f"must be finite, got {text!r}; use {flag} {example}")
-        return values
-
-    return read
-
-
 def check_curve(arguments: argparse.Namespace) -> None:
     """Refuse flags of a readout that contradict each other, before anything is derived."""
     if arguments.fractions is not None and arguments.letters is None:
@@ -286,9 +145,9 @@ def check_tuning(arguments: argparse.Namespace) -> None:
     """Refuse flags of one step where all steps are scanned."""
     if arguments.digits is not None:
         raise ParameterError("--digits is for one step; leave out it or --tune-step")
-    for flag in ("--step-size", "--learning-rate", "--convention"):
-        if getattr(arguments, flag[2:].replace("-", "_")) is not None:
-            raise ParameterError(f"{flag} is for one step; leave out it or --tune-step")
+    for name in ("step_size", "learning_rate", "convention"):
+        if getattr(arguments, name) is not None:
+            raise ParameterError(f"{flag_of(name)} is for one step; leave out it or --tune-step")
     if arguments.leading_order == "complete":
         raise ParameterError(
             "--leading-order complete is for one step; leave out --tune-step or take "
@@ -299,7 +158,6 @@ def check_tuning(arguments: argparse.Namespace) -> None:
 def curve(arguments: argparse.Namespace) -> int:
     """Print theory and simulation of a learning curve."""
     check_curve(arguments)
-    out = checked_out(arguments, "srf")
     model = _readout(arguments)
     data = model.curve(alpha=arguments.alpha, ridge=arguments.ridge).to_dataset()
     simulation = None
@@ -316,18 +174,16 @@ def curve(arguments: argparse.Namespace) -> int:
     if simulation is not None:
         names = [n for n in simulation.data_vars if str(n).startswith("test_error_")]
         data = data.assign({f"simulated_{n}": simulation[n] for n in names})
-    deliver(
-        arguments, out, text=text, title=str(model).splitlines()[0], data=data,
+    return deliver(
+        arguments, text=text, title=str(model).splitlines()[0], data=data,
         draw=lambda: _curve_figure(data, simulation),
     )  # fmt: skip
-    return 0
 
 
 def phase(arguments: argparse.Namespace) -> int:
     """Print and draw a quantity over two parameters."""
     from .derivations.spiked_random_features.phase_diagram import phase_diagram, plot_phase_diagram
 
-    out = checked_out(arguments, "srf")
     (x, x_values), (y, y_values) = arguments.x, arguments.y
     data = phase_diagram(
         model_from(arguments), x, x_values, y, y_values,
@@ -342,21 +198,20 @@ def phase(arguments: argparse.Namespace) -> int:
         f"largest test error  {float(data['test_error'].max()):.10g}",
     ]
     if "optimal_ridge" in data:
-        low, high = (float(f(data["optimal_ridge"])) for f in (_least, _largest))
+        penalties = data["optimal_ridge"]
+        low, high = float(penalties.min()), float(penalties.max())
         lines.append(f"optimal ridge penalties from {low:.6g} to {high:.6g}")
     share = float((data["test_error"] < data["linear_bound"]).mean())
     bound = float(data["linear_bound"])
     lines.append(f"below the linear bound {bound:.10g}: {share:.0%} of the points")
-    deliver(
-        arguments, out, text="\n".join(lines), title="Phase diagram", data=data,
+    return deliver(
+        arguments, text="\n".join(lines), title="Phase diagram", data=data,
         draw=lambda: plot_phase_diagram(data),
     )  # fmt: skip
-    return 0
 
 
 def spectrum(arguments: argparse.Namespace) -> int:
     """Print and draw the spectrum of the feature covariance."""
-    out = checked_out(arguments, "srf")
     model = model_from(arguments)
     result = model.spectrum(alpha=arguments.alpha, points=arguments.points)
     text, simulation = str(result), None
@@ -369,19 +224,17 @@ def spectrum(arguments: argparse.Namespace) -> int:
             f"distributions {distance:.4g}"
         )
     width = round(model.beta * arguments.dimension) if arguments.simulate else None
-    deliver(
-        arguments, out, result, text=text, title=str(model),
+    return deliver(
+        arguments, result, text=text, title=str(model),
         draw=lambda: result.plot(simulation, width=width),
     )  # fmt: skip
-    return 0
 
 
 def bounds(arguments: argparse.Namespace) -> int:
     """Print bounds and limits; with --tune-step those over the step."""
-    out = checked_out(arguments, "srf")
     if arguments.tune_step:
         check_tuning(arguments)
-        return _tuned(arguments, out)
+        return _tuned(arguments)
     model = model_from(arguments)
     results: list[Any] = [model.bounds(digits=arguments.digits)]
     if arguments.digits is None:
@@ -393,11 +246,10 @@ def bounds(arguments: argparse.Namespace) -> int:
         data.attrs["best_linear_error"] = model.best_linear_error
         return data
 
-    deliver(
-        arguments, out, *results, text=text, title=str(model), data=functions,
+    return deliver(
+        arguments, *results, text=text, title=str(model), data=functions,
         draw=lambda: _functions_figure(functions()),
     )  # fmt: skip
-    return 0
 
 
 def figure(arguments: argparse.Namespace) -> int:
@@ -408,16 +260,14 @@ def figure(arguments: argparse.Namespace) -> int:
         raise ParameterError(
             f"a figure needs a file: add --out figure{arguments.number}.png, or --json for its data"
         )
-    out = checked_out(arguments, f"figure{arguments.number}")
     result = paper_figure(
         arguments.number, dimension=arguments.dimension, seeds=arguments.seeds,
         seed=arguments.seed, cache_folder=arguments.cache_folder,
     )  # fmt: skip
     title = f"Figure {result.number}: {result.title}"
-    deliver(
-        arguments, out, text=title, title=title, data=result.data, draw=lambda: result.figure
+    return deliver(
+        arguments, text=title, title=title, data=result.data, draw=lambda: result.figure
     )  # fmt: skip
-    return 0
 
 
 # ---------------------------------------------------------------------- models and tables
@@ -448,21 +298,10 @@ def _with_bulk(model: Any, path: str) -> Any:
 def _letters(arguments: argparse.Namespace) -> Any:
     from .derivations.spiked_random_features.vocabulary.model import VocabularyFeatures
 
-    settle_step(arguments)
     count = len(arguments.letters)
+    fractions = arguments.fractions or [1 / count] * count
     return VocabularyFeatures(
-        arguments.student,
-        arguments.teacher,
-        letters=arguments.letters,
-        fractions=arguments.fractions or [1 / count] * count,
-        step_size=arguments.step_size,
-        alpha0=arguments.alpha0,
-        beta=arguments.beta,
-        noise_variance=arguments.noise,
-        width=arguments.width,
-        allow_non_odd=arguments.allow_non_odd,
-        leading_order=arguments.leading_order,
-        cache_folder=arguments.cache_folder,
+        letters=arguments.letters, fractions=fractions, **model_arguments(arguments)
     )
 
 
@@ -496,25 +335,15 @@ def _curve_table(data: xr.Dataset, simulation: xr.Dataset | None) -> str:
     return str(aligned(headings, rows))
 
 
-def _least(values: xr.DataArray) -> float:
-    return float(values.min())
-
-
-def _largest(values: xr.DataArray) -> float:
-    return float(values.max())
-
-
-def _tuned(arguments: argparse.Namespace, out: Path | None) -> int:
+def _tuned(arguments: argparse.Namespace) -> int:
     from .derivations.spiked_random_features.bounds.step_bounds import (
         bounds_over_step,
         perfect_learning,
     )
 
     pair, folder = (arguments.student, arguments.teacher), arguments.cache_folder
-    result = bounds_over_step(
-        *pair, alpha0=arguments.alpha0, noise_variance=arguments.noise, beta=arguments.beta,
-        cache_folder=folder,
-    )  # fmt: skip
+    given = {name: getattr(arguments, name) for name in ("alpha0", "noise_variance", "beta")}
+    result = bounds_over_step(*pair, **given, cache_folder=folder)
     samples = "∞" if math.isinf(result.alpha0) else f"{result.alpha0:g}"
     head = (
         f"student {result.student}, teacher {result.teacher}; α₀ = {samples}, "
@@ -527,79 +356,116 @@ def _tuned(arguments: argparse.Namespace, out: Path | None) -> int:
             for perfect in perfect_learning(*pair, cache_folder=folder)
         ]
     data = result.curve.to_dataset().assign(linear_bound=result.linear)
-    deliver(
-        arguments, out, text="\n".join(lines), title=head, data=data,
+    return deliver(
+        arguments, text="\n".join(lines), title=head, data=data,
         draw=lambda: _step_figure(data),
     )  # fmt: skip
-    return 0
 
 
 # ---------------------------------------------------------------------- figures
 
 
 def _curve_figure(data: xr.Dataset, simulation: xr.Dataset | None) -> Any:
-    from .derivations.figures import styled
-    from .derivations.spiked_random_features.paper_figures import drawing
+    from .derivations.curve_figure import draw_lines_beside, plot_curve
 
-    with styled():
-        picture, (axes,) = drawing.panels(1)
-        axes.plot(data["alpha"], data["test_error"], color=drawing.COLOURS[0], label="theory")
-        if "test_error_strict_limit" in data:
-            axes.plot(data["alpha"], data["test_error_strict_limit"], ":",
-                      color=drawing.COLOURS[0], label=r"limit $p \to \infty$")  # fmt: skip
-        if simulation is not None:
-            drawing.draw_points(
-                axes, simulation["alpha"], simulation["test_error_mean"],
-                simulation["test_error_standard_error"], drawing.COLOURS[1], "simulation",
-            )  # fmt: skip
-        if "linear_bound" in data:
-            drawing.draw_linear_bound(axes, float(data["linear_bound"]))
-        drawing.label_alpha(axes)
-        axes.set_yscale("log")
-        drawing.plain_log_ticks(axes)
-        drawing.legend(axes)
-    return picture
+    axes = plot_curve(data, "test_error", simulation=simulation)
+    if "test_error_strict_limit" in data:
+        limit = {r"limit $p \to \infty$": data["test_error_strict_limit"].to_numpy()}
+        draw_lines_beside(axes, data["alpha"].to_numpy(), limit)
+    return axes
 
 
 def _functions_figure(data: xr.Dataset) -> Any:
-    from .derivations.figures import GREY, styled
-    from .derivations.spiked_random_features.paper_figures import drawing
+    from .derivations.figures import draw_picture
 
-    with styled():
-        picture, (axes,) = drawing.panels(1)
-        axes.plot(data["kappa"], data["target"], color=GREY, linewidth=2.6, label="target")
-        for name, letter, colour in zip(
-            ("upper", "limit", "lower"), ("U", r"E_\infty", "L"), drawing.COLOURS, strict=False
-        ):
-            error = data.attrs[f"error_{name}"]
-            axes.plot(data["kappa"], data[name], color=colour, label=rf"${letter} = {error:.3g}$")
-        axes.plot([], [], " ", label=rf"linear bound ${data.attrs['best_linear_error']:.3g}$")
-        axes.set_xlabel(r"projection on the spike $\kappa$")
-        axes.set_ylabel(r"output given $\kappa$")
-        drawing.legend(axes)
-    return picture
+    names = {"upper": "U", "limit": r"E_\infty", "lower": "L"}
+    x = data["kappa"].to_numpy()
+    lines = [Line(x, data["target"].to_numpy(), "target", beside=True)]
+    lines += [
+        Line(x, data[name].to_numpy(), rf"${letter} = {data.attrs[f'error_{name}']:.3g}$")
+        for name, letter in names.items()
+    ]
+    return draw_picture(Lines(
+        lines, r"projection on the spike $\kappa$", r"output given $\kappa$",
+        f"best linear predictor {data.attrs['best_linear_error']:.3g}",
+    ))  # fmt: skip
 
 
 def _step_figure(data: xr.Dataset) -> Any:
-    from .derivations.figures import styled
-    from .derivations.spiked_random_features.paper_figures import drawing
+    from .derivations.figures import draw_picture
 
-    with styled():
-        picture, (axes,) = drawing.panels(1)
-        for name, label, colour in zip(
-            ("upper", "limit", "lower"), ("$U$", r"$E_\infty$", "$L$"), drawing.COLOURS,
-            strict=False,
-        ):  # fmt: skip
-            axes.plot(data["spike_strength"], data[name], color=colour, label=label)
-        drawing.draw_linear_bound(axes, float(data["linear_bound"]))
-        axes.set_yscale("log")
-        if float(data["spike_strength"].min()) > 0:
-            axes.set_xscale("log")
-        axes.set_xlabel("spike strength $r$")
-        axes.set_ylabel("test error")
-        axes.set_ylim(bottom=max(1e-8, 0.5 * float(data["lower"].min())))
-        drawing.legend(axes)
-    return picture
+    names = {"upper": "$U$", "limit": r"$E_\infty$", "lower": "$L$"}
+    x = data["spike_strength"].to_numpy()
+    # Where a bound vanishes a logarithm does not end.
+    lines = [Line(x, data[n].to_numpy().clip(1e-8), label) for n, label in names.items()]
+    return draw_picture(Lines(
+        lines, "spike strength $r$", "test error", logarithmic="xy" if x.min() > 0 else "y",
+        levels={"best linear predictor": float(data["linear_bound"])},
+    ))  # fmt: skip
 
 
-# ---------------------------------------------------------------------- files
+# ---------------------------------------------------------------------- commands
+
+
+def _axis(flag: str, default: str) -> Option:
+    read = axis(default, AXES, from_zero=_FROM_ZERO)
+    return option(f"{flag} AXIS", f"NAME=LOW:HIGH:COUNT [{default}]", read, read(flag)(default))
+
+
+_NETWORKS = Group("networks", (opts.SIMULATE, opts.DIMENSION, opts.SEEDS, opts.SEED))
+SRF = Command(
+    "srf", "spiked random features: curves, bounds, spectra, figures", epilog=EPILOG, commands=(
+        Command("curve", "test error against the samples", curve, (
+            *srf_model(),
+            opts.ALPHAS.but(
+                help=f"{opts.ALPHAS.help} [0.5:3:6]", default=[0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
+            ),
+            option(
+                "--letters LIST", "letters of the readout before the step, such as 1,-0.5",
+                numbers("1,-0.5"),
+            ),
+            option(
+                "--fractions LIST", "how many neurons have each letter; they add up to 1 [equal]",
+                numbers("0.5,0.5"),
+            ),
+            option(
+                "--bulk FILE",
+                "law of the bulk in place of independent rows: a column of eigenvalues, a second "
+                "one of weights, or JSON as BulkLaw.to_dict writes it; its mean becomes that of "
+                "the step",
+            ),
+            option(
+                "--loss LOSS", "convex loss of the readout, such as huber(0.5), logistic or "
+                "log(1+exp(-y*x)) [ridge regression]",
+            ),
+            option(
+                "--labels KIND", "labels of --loss: teacher, sign, probit or logistic [teacher]"
+            ),
+            _NETWORKS, *output(),
+        ), _CURVE),
+        Command("phase", "heat map over two parameters", phase, (
+            *srf_model(), _axis("--x", "alpha=0.2:4:12"), _axis("--y", "ridge=0.001:10:12"),
+            option(
+                "--show", "what the colours are", default="test-error",
+                choices=("test-error", "optimal-ridge"),
+            ),
+            opts.ALPHA.but(help="sample complexity n/d, where it is no axis"), *output(),
+        ), _PHASE),
+        Command("spectrum", "spectrum of the feature covariance", spectrum, (
+            *srf_model(ridge=False), opts.ALPHA,
+            option("--points N", "of the density", whole(16, 300), 300), _NETWORKS, *output(),
+        ), _SPECTRUM),
+        Command("bounds", "bounds of the test error and its limits", bounds, (
+            *srf_model(ridge=False, width=False), opts.DIGITS,
+            option("--tune-step", "scan the size of the step at --alpha0"), *output(),
+        ), _BOUNDS, defaults={"width": None}),
+        Command("figure", "a figure of the paper", figure, (
+            option("NUMBER", "number of the figure, 1 to 8", whole(1, 2)),
+            Group("networks", (
+                opts.DIMENSION, opts.SEED,
+                opts.SEEDS.but(read=whole(0, 4), help=f"{opts.SEEDS.help} [4]; 0 for none"),
+            )),
+            opts.CACHE_FOLDER, *output(),
+        ), _FIGURE),
+    ),
+)  # fmt: skip

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .cli_files import add_output, checked_out, deliver
-from .cli_options import whole
+from . import cli_options as opts
+from .cli_files import deliver, output, without_figure
+from .cli_options import Command, Group, option, whole
 from .errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from .symbolic.leaps.leap_report import LeapFiltration
     from .symbolic.targets.projections import Projection
 
-LEAP_EPILOG = """\
+_LEAP = """\
 TARGET f is a function of x1, x2, ..., coordinates of standard Gaussian inputs in an orthonormal
 frame. With C_k = E[grad^k f], its Hermite tensors (probabilists' He_k, divided by nothing):
 
@@ -46,29 +47,12 @@ examples:
   giantstep leap "z**2*exp(-z**2)" --out leap.html
 """
 
-_SUFFIXES = (".html", ".json")
-
-
-def add_leap(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.set_defaults(run=leap)
-    parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
-    _add_parameter(parser)
-    parser.add_argument(
-        "--direction",
-        metavar="U",
-        help="components with commas, such as 1,0,-1/2: at which order U is seen and contained",
-    )
-    parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
-    add_output(parser, data=False)
-
 
 def leap(arguments: argparse.Namespace) -> int:
     """Print all leaps of a target."""
     from .symbolic.leaps.leap_report import leaps
     from .symbolic.targets.target import target
 
-    out = checked_out(arguments, "leaps", data=False)
     f = target(arguments.target, parameters=_parameters(arguments.parameter))
     direction = None if arguments.direction is None else _direction(arguments.direction)
     if direction is not None and len(direction) != f.dimension:
@@ -90,8 +74,7 @@ def leap(arguments: argparse.Namespace) -> int:
             lines.append(_orders(arguments.direction, direction, result.filtration))
     if arguments.latex:
         lines.append(f"\n{result.latex()}")
-    deliver(arguments, out, result, text="\n".join(lines), title=f"Leaps of {f}")
-    return 0
+    return deliver(arguments, result, text="\n".join(lines), title=f"Leaps of {f}")
 
 
 def _direction(text: str) -> list[sp.Expr]:
@@ -114,7 +97,7 @@ def _orders(text: str, direction: list[sp.Expr], filtration: LeapFiltration) -> 
     return f"direction ({text.strip()}): first seen at order {seen}, {held}"
 
 
-STAIRCASE_EPILOG = """\
+_STAIRCASE = """\
 TARGET is a function of standard Gaussian coordinates x1, x2, ...; He(k, x) is the probabilists'
 Hermite polynomial. U_t is the subspace of the coordinates that t giant steps learn, each on fresh
 samples, exactly: e1, e2, ... are unit vectors, and (1, 1) is the direction of x1 + x2. With order
@@ -135,45 +118,10 @@ examples:
 """
 
 
-def add_staircase(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.set_defaults(run=staircase)
-    parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
-    _add_parameter(parser)
-    parser.add_argument(
-        "--order",
-        type=whole("--order", 1, 2),
-        default=1,
-        metavar="K",
-        help="n = Theta(d^K) samples a step, orders up to K [1]",
-    )
-    parser.add_argument(
-        "--variant",
-        choices=("all-orders", "strict"),
-        default="all-orders",
-        help="all orders up to K in a step, or only the lowest that adds anything [all-orders]",
-    )
-    parser.add_argument(
-        "--student", metavar="F", help="activation of the neurons [one that uses all degrees]"
-    )
-    parser.add_argument(
-        "--biases", action="store_true", help="the neurons of --student have random biases"
-    )
-    parser.add_argument(
-        "--readout", metavar="A,B,...", help="values of the second layer [a continuum of them]"
-    )
-    parser.add_argument(
-        "--steps", type=whole("--steps", 1, 3), metavar="T", help="at most so many steps [all]"
-    )
-    parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
-    add_output(parser, data=False)
-
-
 def staircase(arguments: argparse.Namespace) -> int:
     """Print the staircase of a target."""
     from .symbolic.leaps.staircase import staircase
 
-    out = checked_out(arguments, "staircase", data=False)
     parameters = _parameters(arguments.parameter)
     result = staircase(
         arguments.target,
@@ -188,18 +136,7 @@ def staircase(arguments: argparse.Namespace) -> int:
     # All is computed before anything is printed: an error leaves the output empty.
     latex = f"\n{result.latex()}" if arguments.latex else ""
     title = f"Staircase of {arguments.target}"
-    deliver(arguments, out, result, text=f"{result}{latex}", title=title)
-    return 0
-
-
-def _add_parameter(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--parameter",
-        action="append",
-        metavar="NAME[:KIND]",
-        help="a symbol of the target that is a parameter, such as a or a:positive; the answer is "
-        "then a table of cases [none]",
-    )
+    return deliver(arguments, result, text=f"{result}{latex}", title=title)
 
 
 def _parameters(given: Sequence[str] | None) -> dict[str, str]:
@@ -222,7 +159,7 @@ def _numbers(text: str) -> Sequence[sp.Expr]:
     return [parse_expression(part, {}, argument="--readout") for part in parts]
 
 
-PROJECT_EPILOG = """\
+_PROJECT = """\
 With --onto, the target is split into its part of degree at most L outside a subspace U, and the
 rest. L = 0 gives E[f | x_U], and the residual norm is then E Var(f | x_U). Rows of U are exact
 numbers, separated by commas, rows by semicolons; --onto 0 is U = {0}.
@@ -242,51 +179,15 @@ examples:
 """
 
 
-def add_project(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.set_defaults(run=project)
-    parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
-    _add_parameter(parser)
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--onto", metavar="ROWS", help='rows that span U, such as "1,0;0,1"')
-    which.add_argument(
-        "--regimes", action="store_true", help="predict the fit for several sizes of n and p"
-    )
-    parser.add_argument(
-        "--degree",
-        type=whole("--degree", 0, 1),
-        metavar="L",
-        help="with --onto: degree outside [0]",
-    )
-    parser.add_argument(
-        "--steps", type=whole("--steps", 0, 2), metavar="T", help="with --regimes: giant steps [1]"
-    )
-    parser.add_argument(
-        "--exponents",
-        metavar="PAIRS",
-        help='with --regimes: k1,k2 of each row ["1,0; 1,1; 2,0; 2,1; 2,2"]',
-    )
-    parser.add_argument(
-        "--student",
-        metavar="F",
-        help="with --regimes: activation of the neurons",
-    )
-    parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
-    add_output(parser, data=False)
-
-
 def project(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    out = checked_out(
-        arguments, "fit", figure=arguments.regimes, data=False,
-        why="a projection has no figure; add --regimes",
-    )  # fmt: skip
+    if not arguments.regimes:
+        without_figure(arguments, "a projection has no figure; add --regimes")
     result: Any = _table(arguments) if arguments.regimes else _projection(arguments)
     # All is computed before anything is printed: an error leaves the output empty.
     text = f"{result}\n\n{result.latex()}" if arguments.latex else str(result)
     title = f"What is fitted of {getattr(result, 'target', None) or result.subject}"
-    deliver(arguments, out, result, text=text, title=title)
-    return 0
+    return deliver(arguments, result, text=text, title=title)
 
 
 def _projection(arguments: argparse.Namespace) -> Projection:
@@ -344,3 +245,49 @@ def _rows(text: str, flag: str, length: int) -> list[list[Any]]:
             )
         rows.append([parse_expression(entry, [], argument=flag) for entry in entries])
     return rows
+
+
+_PARAMETER = opts.PARAMETER.but(
+    "--parameter NAME[:KIND]",
+    help="a symbol of the target that is a parameter, such as a or a:positive; the answer is then "
+    "a table of cases [none]",
+)
+COMMANDS = (
+    Command("leap", "leap index, coordinate, rotation-invariant and generative leap", leap, (
+        opts.TARGET, _PARAMETER,
+        option(
+            "--direction U", "components with commas, such as 1,0,-1/2: at which order U is seen "
+            "and contained",
+        ),
+        opts.LATEX, *output(data=False),
+    ), _LEAP),
+    Command("staircase", "subspaces that successive giant steps learn, exactly", staircase, (
+        opts.TARGET, _PARAMETER,
+        option("--order K", "n = Theta(d^K) samples a step, orders up to K", whole(1, 2), 1),
+        option(
+            "--variant", "all orders up to K in a step, or only the lowest that adds anything",
+            default="all-orders", choices=("all-orders", "strict"),
+        ),
+        opts.STUDENT.but(
+            help="activation of the neurons [one that uses all degrees]", default=None
+        ),
+        option("--biases", "the neurons of --student have random biases"),
+        option("--readout A,B,...", "values of the second layer [a continuum of them]"),
+        opts.STEPS.but(help="at most so many steps [all]"), opts.LATEX, *output(data=False),
+    ), _STAIRCASE),
+    Command("project", "part of a target that is fitted on a learned subspace", project, (
+        opts.TARGET, _PARAMETER,
+        Group("", (
+            option("--onto ROWS", 'rows that span U, such as "1,0;0,1"'),
+            option("--regimes", "predict the fit for several sizes of n and p"),
+        ), exclusive=True),
+        option("--degree L", "with --onto: degree outside [0]", whole(0, 1)),
+        opts.STEPS.but(help="with --regimes: giant steps [1]", read=whole(0, 2)),
+        option(
+            "--exponents PAIRS",
+            'with --regimes: k1,k2 of each row ["1,0; 1,1; 2,0; 2,1; 2,2"]',
+        ),
+        opts.STUDENT.but(help="with --regimes: activation of the neurons", default=None),
+        opts.LATEX, *output(data=False),
+    ), _PROJECT),
+)  # fmt: skip

@@ -14,6 +14,7 @@ expressions are one :class:`BallTape`, whose common parts are evaluated once.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -159,20 +160,6 @@ def is_known_function(function: type) -> bool:
 # ---------------------------------------------------------------------- operations
 
 
-def _add(*terms: Ball) -> Ball:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
-
-
-def _multiply(*factors: Ball) -> Ball:
-    product = factors[0]
-    for factor in factors[1:]:
-        product = product * factor
-    return product
-
-
 def _integer_power(x: Ball, n: int) -> Ball:
     if not _is_real(x):
         return x**n
@@ -209,9 +196,9 @@ def _operation(
     `varies` tells what may be complex: only such balls can cross a cut.
     """
     if node.is_Add:
-        return (lambda *x: _add(*x[:-1])), node.args
+        return (lambda *x: functools.reduce(operator.add, x[:-1])), node.args
     if node.is_Mul:
-        return (lambda *x: _multiply(*x[:-1])), node.args
+        return (lambda *x: functools.reduce(operator.mul, x[:-1])), node.args
     if node.is_Pow:
         base, exponent = node.args
         if exponent.is_Integer:
@@ -352,8 +339,11 @@ class BallTape:
             return self._cases(expr)
         moves = self._moves(expr)
         if isinstance(expr, sp.Max | sp.Min) and not moves:
-            choose = _largest if isinstance(expr, sp.Max) else _smallest
-            return self._append(choose, [self._slot(x) for x in expr.args])
+            name = "max" if isinstance(expr, sp.Max) else "min"
+            return self._append(
+                lambda *x: functools.reduce(lambda a, b: getattr(a, name)(b), x[:-1]),
+                [self._slot(x) for x in expr.args],
+            )
         if expr.func in _REAL and not moves:
             real = _REAL[expr.func]
             operands = [self._slot(x) for x in expr.args]
@@ -439,30 +429,13 @@ class BallTape:
         )
 
 
-def _largest(*values: Ball) -> Ball:
-    result = values[0]
-    for value in values[1:-1]:
-        result = result.max(value)
-    return result
-
-
-def _smallest(*values: Ball) -> Ball:
-    result = values[0]
-    for value in values[1:-1]:
-        result = result.min(value)
-    return result
-
-
 # ---------------------------------------------------------------------- constants
 
 
 class BallEvaluator:
     """Evaluates expressions on balls at the precision that is set while it is in use.
 
-    Parameters
-    ----------
-    values : mapping of Symbol to ball
-        Constants that are known under a symbol, such as inner expectations.
+    `values`: constants that are known under a symbol, such as inner expectations.
     """
 
     def __init__(self, values: Mapping[sp.Symbol, Ball] | None = None) -> None:
@@ -474,10 +447,8 @@ class BallEvaluator:
     def constant(self, expr: sp.Expr) -> Ball:
         """Return a ball that contains a constant.
 
-        Raises
-        ------
-        UnsupportedExpressionError
-            If it holds a symbol, a floating-point number or a function that is not known.
+        Raises UnsupportedExpressionError if it holds a symbol, a floating-point number or a
+        function that is not known.
         """
         if expr not in self._known:
             self._known[expr] = self._constant(expr)
@@ -490,10 +461,8 @@ class BallEvaluator:
     def function(self, expr: sp.Expr, variable: sp.Symbol) -> BallFunction:
         """Return an expression without kinks as a function of a ball and the flag `analytic`.
 
-        Raises
-        ------
-        UnsupportedExpressionError
-            If it holds something that is not known; the message names it.
+        Raises UnsupportedExpressionError if it holds something that is not known; the message names
+        it.
         """
         together = self.functions((expr,), (variable,))
         return lambda x, analytic: together((x,), analytic)[0]
@@ -501,17 +470,8 @@ class BallEvaluator:
     def functions(self, exprs: Sequence[sp.Expr], variables: Sequence[sp.Symbol]) -> BallFunctions:
         """Return several expressions as one function of balls of several variables and the flag.
 
-        Parameters
-        ----------
-        exprs : sequence of Expr
-            Without kinks in the variables.
-        variables : sequence of Symbol
-            In the order of the balls.
-
-        Raises
-        ------
-        UnsupportedExpressionError
-            If one holds something that is not known; the message names it.
+        `exprs`: without kinks in the variables. `variables`: in the order of the balls. Raises
+        UnsupportedExpressionError if one holds something that is not known; the message names it.
         """
         results = [sp.Dummy(real=True) for _ in exprs]
         pairs = zip(results, exprs, strict=True)

@@ -104,18 +104,10 @@ class Enclosure(Typeset):
     def contains(self, number: Any) -> bool:
         """Return whether a number lies in the interval, its ends included.
 
-        Parameters
-        ----------
-        number : int, float, Fraction, Decimal, mpf, Expr or str
-            Floating-point numbers count as the binary numbers they are, a text as the decimal
-            number it spells; other exact constants of SymPy are evaluated numerically.
-
-        Raises
-        ------
-        ParameterError
-            If it is no finite real number.
-        UndecidedError
-            If a constant is too close to an end of the interval to tell.
+        `number`: floating-point numbers count as the binary numbers they are, a text as the decimal
+        number it spells; other exact constants of SymPy are evaluated numerically. Raises
+        ParameterError if it is no finite real number. Raises UndecidedError if a constant is too
+        close to an end of the interval to tell.
         """
         value = _as_number(number)
         if value.is_Rational:
@@ -163,10 +155,7 @@ class Enclosure(Typeset):
     def from_dict(cls, data: Mapping[str, str]) -> Enclosure:
         """Return the interval that :meth:`to_dict` wrote.
 
-        Raises
-        ------
-        ParameterError
-            If an entry is missing or is not such a number.
+        Raises ParameterError if an entry is missing or is not such a number.
         """
         return cls(*(_from_hexadecimal(data, name) for name in ("midpoint", "radius")))
 

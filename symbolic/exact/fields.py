@@ -382,13 +382,8 @@ def formal_field(
 ) -> tuple[Any, list[Any]]:
     """Return a domain that holds all the numbers, and its elements.
 
-    Parameters
-    ----------
-    numbers : iterable of Expr
-        Exact finite real numbers; what :func:`.exact.fields.exact_field` does not know becomes a
-        generator.
-    names : iterable of Expr
-        Those of the numbers that become generators as they are.
+    `numbers`: exact finite real numbers; what :func:`.exact.fields.exact_field` does not know
+    becomes a generator. `names`: those of the numbers that become generators as they are.
 
     Examples
     --------
@@ -441,10 +436,7 @@ def independence_is_proved(domain: Any) -> bool:
 def common_field(first: Any, second: Any) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
     """Return a domain that holds two given ones, and the embeddings of the two into it.
 
-    Parameters
-    ----------
-    first, second : Domain
-        Domains as `exact_field` returns them.
+    `first`, `second`: domains as `exact_field` returns them.
 
     Examples
     --------
@@ -513,14 +505,10 @@ def _embedding(source: Any, target: Any, images: Sequence[Any]) -> Callable[[Any
     return algebraic
 
 
-def _prepared(
-    number: sp.Expr | Fraction | int, formal: Mapping[sp.Expr, sp.Symbol] | None = None
-) -> sp.Expr:
+def _prepared(number: sp.Expr | Fraction | int, formal: Mapping[sp.Expr, sp.Symbol]) -> sp.Expr:
     """Check a number and write it by roots, cosines and exponentials; denest square roots."""
-    value = require_exact(number, "number")
-    if formal:
-        value = value.xreplace(formal)
-    unknown = value.free_symbols.difference(formal.values() if formal else ())
+    value = require_exact(number, "number").xreplace(formal)
+    unknown = value.free_symbols.difference(formal.values())
     if unknown:
         names = ", ".join(sorted(symbol.name for symbol in unknown))
         raise UnsupportedExpressionError(
@@ -566,12 +554,10 @@ def _is_nested(power: sp.Pow) -> bool:
 class _Field:
     """The numbers on their way into one field."""
 
-    def __init__(
-        self, numbers: Sequence[sp.Expr], formal: Mapping[sp.Symbol, sp.Expr] | None = None
-    ) -> None:
+    def __init__(self, numbers: Sequence[sp.Expr], formal: Mapping[sp.Symbol, sp.Expr]) -> None:
         self.numbers = numbers
         # What stands for a generator that is no power of π and no exponential.
-        self.formal = formal or {}
+        self.formal = formal
         self.tower = AlgebraicTower()
         self.domain: Any = sp.QQ
         # Powers of π and exponentials, as elements of the final field.
@@ -609,7 +595,7 @@ class _Field:
 
     def adjoin_transcendental(self, nodes: list[sp.Expr]) -> None:
         field = self.domain
-        powers = {node: _power_of_pi(node) for node in nodes if _is_power_of_pi(node)}
+        powers = {node: node.as_base_exp()[1] for node in nodes if _is_power_of_pi(node)}
         exponents = {
             node: self.exponent(node) for node in nodes if node == sp.E or isinstance(node, sp.exp)
         }
@@ -734,10 +720,6 @@ def _is_power_of_pi(node: sp.Expr) -> bool:
     return bool(base == sp.pi and exponent.is_Rational)
 
 
-def _power_of_pi(node: sp.Expr) -> sp.Rational:
-    return node.as_base_exp()[1]
-
-
 def _is_root(node: sp.Expr) -> bool:
     return bool(
         node.is_Pow and node.exp.is_Rational and not node.exp.is_Integer and node.base != sp.pi
@@ -755,17 +737,12 @@ def _common_unit(numbers: Iterable[sp.Rational]) -> sp.Rational:
     return sp.Rational(math.gcd(*(int(n.p) for n in listed)), math.lcm(*(int(n.q) for n in listed)))
 
 
-def _both_turns(node: sp.Expr) -> tuple[sp.Rational, sp.Rational]:
-    """Return t and 1/4 - t of an angle 2πt: its sine is the cosine of the second."""
+def _turns(node: sp.Expr) -> tuple[sp.Rational, ...]:
+    """Return the turns t whose cosines cos(2πt) give the value; a sine is that of 1/4 - t."""
     turn = node.args[0] / (2 * sp.pi)
     if not turn.is_Rational:
         raise _refusal(node, node)
-    return turn, sp.Rational(1, 4) - turn
-
-
-def _turns(node: sp.Expr) -> tuple[sp.Rational, ...]:
-    """Return the turns whose cosines give the value."""
-    turn, complement = _both_turns(node)
+    complement = sp.Rational(1, 4) - turn
     if isinstance(node, sp.cos | sp.sec):
         return (turn,)
     return (complement,) if isinstance(node, sp.sin | sp.csc) else (turn, complement)

@@ -28,12 +28,8 @@ def sign_changes(poly: sp.Poly) -> int:
 def positive_roots(poly: sp.Poly, ctx: Any) -> list[Any]:
     """Return the positive roots in ascending order, each once.
 
-    Parameters
-    ----------
-    poly : Poly
-        Not zero, in one variable over the rational numbers.
-    ctx : mpmath context
-        The roots have its precision; coefficients enter exactly.
+    `poly`: not zero, in one variable over the rational numbers. `ctx`: the roots have its
+    precision; coefficients enter exactly.
     """
     changes = sign_changes(poly)
     if changes == 0:

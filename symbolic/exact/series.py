@@ -35,13 +35,9 @@ def same(value: sp.Expr) -> sp.Expr:
 class Series:
     """A truncated Laurent series :math:`c_0t^s + c_1t^{s+1} + ... + O(t^{s+n})`.
 
-    Attributes
-    ----------
-    coefficients : tuple
-        c_0, …, c_{n-1}, of one field, or arrays of its numbers; the integer 0 is known to vanish.
-        Leading numbers that are exactly zero are taken off.
-    start : int
-        s; of a series without coefficients the order of what was left out.
+    `coefficients`: c_0, …, c_{n-1}, of one field, or arrays of its numbers; the integer 0 is known
+    to vanish. Leading numbers that are exactly zero are taken off. `start`: s; of a series without
+    coefficients the order of what was left out.
     """
 
     coefficients: tuple[Any, ...]
@@ -74,10 +70,7 @@ class Series:
     def coefficient(self, order: int) -> Any:
         """Return the coefficient of t^order.
 
-        Raises
-        ------
-        StructureError
-            If the series ends before that order.
+        Raises StructureError if the series ends before that order.
         """
         if order >= self.end:
             raise StructureError(f"the series is known below order {self.end}, not at {order}")
@@ -148,10 +141,8 @@ class Series:
 
         Products for whole powers, which need no inverse; else Miller's recurrence.
 
-        Raises
-        ------
-        StructureError
-            If no coefficient is known, or a root of its leading term is no integer power of t.
+        Raises StructureError if no coefficient is known, or a root of its leading term is no
+        integer power of t.
         """
         if exponent.is_Integer and exponent > 0:
             return reduce(mul, [self] * int(exponent))

@@ -127,10 +127,8 @@ def pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
 
     Combinations of signs that never occur may be among them, if there are few kinks.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If there are too many kinks, or the order of more than a few is not known.
+    Raises UnsupportedExpressionError if there are too many kinks, or the order of more than a few
+    is not known.
     """
     if _count_kinks(expr, z) > _MAX_NONSMOOTH:
         return list(dict.fromkeys(_ordered_pieces(expr, z)))
@@ -153,10 +151,7 @@ def pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
 def require_few_kinks(expr: sp.Expr, z: sp.Symbol) -> None:
     """Refuse an expression with more kinks than can be gone through.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        Naming the limit.
+    Raises UnsupportedExpressionError naming the limit.
     """
     if _count_kinks(expr, z) > _MAX_ORDERED:
         raise _too_many(expr, _MAX_ORDERED)
@@ -184,10 +179,7 @@ def _ordered_pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
 def real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     """Return points that include all real zeros of u.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If they are not known, or there are infinitely many.
+    Raises UnsupportedExpressionError if they are not known, or there are infinitely many.
     """
     if z not in u.free_symbols or u.is_positive or u.is_negative:
         return []
@@ -196,7 +188,23 @@ def real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     if u.is_Pow and u.exp.is_number:
         return real_zeros(u.base, z) if u.exp.is_positive else []
     if u.is_polynomial(z):
-        return _polynomial_real_zeros(u, z)
+        slope = affine_slope(u, z)
+        if slope is not None:
+            return [-u.subs(z, 0) / slope]
+        poly = polynomial(u, z)
+        if poly.domain.is_ZZ or poly.domain.is_QQ:
+            return list(poly.sqf_part().real_roots())
+        if poly.degree() == 2:
+            a, b, _ = poly.all_coeffs()
+            discriminant = poly.discriminant()
+            if discriminant.is_negative:
+                return []
+            if discriminant.is_nonnegative:
+                return _union([[(-b + s * sp.sqrt(discriminant)) / (2 * a) for s in (-1, 1)]])
+        raise UnsupportedExpressionError(
+            f"the real zeros of {u} are not known; coefficients have to be rational numbers, "
+            "or the degree at most 2"
+        )
     if has_nonsmooth(u, z) and not isinstance(u, NONSMOOTH):
         return _union(real_zeros(piece, z) for piece in pieces(u, z))
     if isinstance(u, NEVER_ZERO) or (u.is_Pow and u.base.is_positive):
@@ -230,26 +238,6 @@ def is_positive_sum(u: sp.Expr, z: sp.Symbol) -> bool:
     return bool(constant.is_positive)
 
 
-def _polynomial_real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
-    slope = affine_slope(u, z)
-    if slope is not None:
-        return [-u.subs(z, 0) / slope]
-    poly = polynomial(u, z)
-    if poly.domain.is_ZZ or poly.domain.is_QQ:
-        return list(poly.sqf_part().real_roots())
-    if poly.degree() == 2:
-        a, b, _ = poly.all_coeffs()
-        discriminant = poly.discriminant()
-        if discriminant.is_negative:
-            return []
-        if discriminant.is_nonnegative:
-            return _union([[(-b + s * sp.sqrt(discriminant)) / (2 * a) for s in (-1, 1)]])
-    raise UnsupportedExpressionError(
-        f"the real zeros of {u} are not known; coefficients have to be rational numbers, "
-        "or the degree at most 2"
-    )
-
-
 @functools.lru_cache(maxsize=512)
 def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]]:
     """Return the points where `expr` is not analytic, and those of them where it jumps.
@@ -257,10 +245,7 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
     Only points caused by relu, abs, sign and steps, whose arguments change sign there, through zero
     or through a pole; other poles and branch points are not among them.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If the zeros or poles of one of their arguments are not known.
+    Raises UnsupportedExpressionError if the zeros or poles of one of their arguments are not known.
     """
     candidates = possible_kinks(expr, z)
     if len(candidates) > 1 and all(point.is_number for point in candidates):
@@ -279,10 +264,7 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
 def possible_kinks(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     """Return points that include all those of :func:`find_kinks`, much sooner.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        As :func:`find_kinks`.
+    Raises UnsupportedExpressionError as :func:`find_kinks`.
     """
     require_few_kinks(expr, z)
     arguments = dict.fromkeys(atom.args[0] for atom in _nonsmooth_atoms(expr, z))
@@ -377,6 +359,10 @@ def pole_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
         slope = affine_slope(u, z)
         if slope is not None:
             return POLE_HEIGHTS[expr.func] / sp.Abs(slope)
+        if isinstance(expr, sp.tanh) and isinstance(u, softplus):
+            # (w**2 - 1)/(w**2 + 1) with w = 1 + exp(v), whose poles are where exp(v) = -1 +- i.
+            slope = affine_slope(u.args[0], z)
+            return None if slope is None else 3 * sp.pi / 4 / sp.Abs(slope)
         if isinstance(expr, sp.atan | sp.asinh) and u.is_polynomial(z):
             return zero_distance(u**2 + 1, z)
     return sp.S.Zero if isinstance(expr, sp.tan) else None

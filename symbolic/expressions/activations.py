@@ -12,13 +12,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import sympy as sp
 
 from ...errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
 from ...pages import shorten
+from .arguments import is_array, on_arrays, text_of_function
 from .exact_numbers import require_evaluated
-from .expression_text import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
+from .expression_reader import OTHER_WORDS
+from .expression_text import (
+    CONSTANTS,
+    FUNCTIONS,
+    FUNCTIONS_OF_SEVERAL,
+    PARTIAL_FUNCTIONS,
+    SHAPED,
+)
 from .functions import relu
 from .parser import Parameters, may_be_an_input, named_symbols, parse_expression
 from .piecewise_polynomials import by_steps, without_extrema
@@ -29,6 +38,8 @@ z = sp.Symbol("z", real=True)
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _HERMITE_NAME = re.compile(r"He[0-9]*")
+# A name with its number, as "elu(1/2)", in place of "elu(z, 1/2)".
+_SHAPED = re.compile(rf"({'|'.join(SHAPED)})\(([^,()z]+)\)")
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,8 +121,17 @@ class Activation:
         # (z*sign(z))' = sign(z) + 2*z*DiracDelta(z).
         return self.expr.diff(z).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
 
-    def __call__(self, argument: sp.Expr | int) -> sp.Expr:
-        """Return the function at a SymPy expression or a number."""
+    def __call__(self, argument: Any) -> Any:
+        """Return the function at a SymPy expression, a number, or each entry of a NumPy array.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> activation("relu")(np.array([-1.0, 0.5]))
+        array([0. , 0.5])
+        """
+        if is_array(argument):
+            return on_arrays(self.expr, [z], [argument])
         if isinstance(argument, str):
             raise ParameterError(
                 f"an activation takes a SymPy expression, not the text {argument!r}; "
@@ -132,7 +152,7 @@ class Activation:
 def _catalogue() -> dict[str, Activation]:
     names = (
         "erf", "tanh", "sin", "cos", "relu", "sign", "abs", "step", "softplus", "sigmoid", "gelu",
-        "swish", "Phi", "atan", "exp",
+        "swish", "mish", "leaky_relu", "elu", "celu", "selu", "hardtanh", "Phi", "atan", "exp",
     )  # fmt: skip
     expressions = {name: FUNCTIONS[name](z) for name in names}
     expressions["identity"] = z
@@ -250,6 +270,8 @@ def activation(
     --------
     >>> activation("He(3, z)/6")
     Activation('He(3, z)/6': z**3/6 - z/2)
+    >>> activation("leaky_relu"), activation("leaky_relu(1/5)").derivative
+    (Activation('leaky_relu': -relu(-z)/100 + relu(z)), Heaviside(-z)/5 + Heaviside(z))
     >>> activation(sp.tanh(sp.Symbol("t")))
     Activation('tanh': tanh(z))
     >>> activation("tanh(z) + a*z", parameters={"a": "positive"}).parameters
@@ -271,7 +293,7 @@ def activation(
     else:
         raise ParameterError(
             f"{argument} has to be a name, a text or a SymPy expression, not {spec!r}; "
-            f"names are {', '.join(CATALOGUE)}"
+            f"{text_of_function(spec) or 'names are ' + ', '.join(CATALOGUE)}"
         )
     if z not in expr.free_symbols:
         raise ExpressionError(
@@ -291,7 +313,8 @@ def activation(
 def _read(text: str, parameters: Mapping[str, sp.Symbol], argument: str) -> sp.Expr:
     is_name = _NAME.fullmatch(text) and text != "z" and not _HERMITE_NAME.fullmatch(text)
     if is_name and text not in FUNCTIONS:
-        close = difflib.get_close_matches(text, CATALOGUE, n=1)
+        word = OTHER_WORDS.get(text.lower(), text.lower())
+        close = [word] if word in CATALOGUE else difflib.get_close_matches(text, CATALOGUE, n=1)
         hint = f"did you mean {close[0]!r}?" if close else "it is not in the catalogue"
         raise ExpressionError(
             f"unknown {argument} {shorten(text)!r}; {hint}\n"
@@ -300,6 +323,7 @@ def _read(text: str, parameters: Mapping[str, sp.Symbol], argument: str) -> sp.E
         )
     if text in FUNCTIONS:
         text = f"{text}(z)"
+    text = _SHAPED.sub(r"\1(z, \2)", text)
     try:
         return parse_expression(text, [*parameters.values(), z], argument=argument)
     except ExpressionError as error:

@@ -154,13 +154,28 @@ class LineAverage(Average):
         return self.args[0]
 
 
-def outermost(
-    expr: sp.Basic, kinds: type[sp.Basic] | tuple[type[sp.Basic], ...] = Average
-) -> list[sp.Expr]:
-    """Return the nodes of some kinds that no other one encloses, each once."""
-    if isinstance(expr, kinds):
-        return [expr]
-    return list(dict.fromkeys(n for argument in expr.args for n in outermost(argument, kinds)))
+def outermost(expr: sp.Basic, *kinds: type[sp.Basic]) -> list[sp.Expr]:
+    """Return the nodes of some kinds, averages by default, that no other one encloses, each once.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> outermost(sp.exp(x) + sp.cos(sp.exp(x)) * sp.exp(sp.cos(x)), sp.exp)
+    [exp(x), exp(cos(x))]
+    """
+    result: dict[sp.Expr, None] = {}
+    seen: set[sp.Basic] = set()
+
+    def visit(part: sp.Basic) -> None:
+        if isinstance(part, kinds or Average):
+            result[part] = None
+        elif part.args and part not in seen:
+            seen.add(part)
+            for argument in part.args:
+                visit(argument)
+
+    visit(expr)
+    return list(result)
 
 
 def mathml_leaf(printer: Any, tag: str, text: str) -> Any:

@@ -91,6 +91,8 @@ def with_far_tails(expr: sp.Expr) -> sp.Expr:
 class BivariateNormalCDF(sp.Function):
     r"""Distribution function :math:`\Phi_2(h, k; \rho)` of two correlated standard normals.
 
+    Raises ParameterError if `rho` is a number outside [-1, 1].
+
     Notes
     -----
     Symmetric in h and k, which are put into SymPy's order. Exact where it is elementary:
@@ -101,11 +103,6 @@ class BivariateNormalCDF(sp.Function):
     Numerical values at any precision by quadrature of the log-concave
     :math:`\varphi(x)\Phi((k - \rho x)/\sqrt{1-\rho^2})` around its maximum: nothing is subtracted,
     so that values far in the tail keep their relative accuracy.
-
-    Raises
-    ------
-    ParameterError
-        If `rho` is a number outside [-1, 1].
 
     Examples
     --------

@@ -54,17 +54,8 @@ _NORMAL_TAILS = (sp.erf, sp.erfc, normal_cdf)
 def is_bounded(expr: sp.Expr, z: sp.Symbol) -> bool | None:
     """Whether a real function is bounded on the line.
 
-    Parameters
-    ----------
-    expr : Expr
-        Function of `z`, real and finite for real `z`.
-    z : Symbol
-        The variable, declared real.
-
-    Returns
-    -------
-    bool or None
-        None if neither can be proven.
+    `expr`: function of `z`, real and finite for real `z`. `z`: the variable, declared real. Returns
+    None if neither can be proven.
 
     Examples
     --------
@@ -81,7 +72,7 @@ def is_bounded(expr: sp.Expr, z: sp.Symbol) -> bool | None:
     if any(end is not None and end.is_infinite for end in ends):
         return False
     # Oscillations that grow are unbounded, too, but what asks here means functions with a limit.
-    return False if result is False and _goes_to_infinity(expr, z) else None
+    return False if result is False and any(far_out(expr, z, side) for side in (1, -1)) else None
 
 
 def derivative_is_bounded(expr: sp.Expr, z: sp.Symbol, order: int = 1) -> bool | None:
@@ -89,19 +80,8 @@ def derivative_is_bounded(expr: sp.Expr, z: sp.Symbol, order: int = 1) -> bool |
 
     A continuous function with kinks is Lipschitz if and only if its first derivative is.
 
-    Parameters
-    ----------
-    expr : Expr
-        Function of `z`, real and finite for real `z`.
-    z : Symbol
-        The variable, declared real.
-    order : int
-        Which derivative.
-
-    Returns
-    -------
-    bool or None
-        None if neither can be proven.
+    `expr`: function of `z`, real and finite for real `z`. `z`: the variable, declared real.
+    `order`: which derivative. Returns None if neither can be proven.
 
     Examples
     --------
@@ -151,10 +131,7 @@ def _bounded_between(piece: sp.Expr, z: sp.Symbol, low: sp.Expr, high: sp.Expr) 
 def _singular_points(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     """Return points that include all real ones where a smooth expression is not analytic.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If they are not known.
+    Raises UnsupportedExpressionError if they are not known.
     """
     result: list[sp.Expr] = []
     for node in sorted(expr.atoms(sp.Pow, sp.log, sp.tan), key=sp.default_sort_key):
@@ -173,7 +150,8 @@ def _bounded_far_out(expr: sp.Expr, t: sp.Symbol) -> bool | None:
     if result.growth <= 0:
         return True
     if result.sharp or any(
-        order.sharp and order.growth > 0 for order in map(_order_in(t), _at_equal_phases(expr, t))
+        order.sharp and order.growth > 0
+        for order in map(lambda expr: _order(expr, t), _at_equal_phases(expr, t))
     ):
         return False
     return None
@@ -204,13 +182,8 @@ def _at_equal_phases(expr: sp.Expr, t: sp.Symbol) -> list[sp.Expr]:
 class _Order:
     r"""The order :math:`e^{E}t^p` of a function for t to infinity.
 
-    Attributes
-    ----------
-    exponent, power : Expr
-        E, a sum of c t^q with q > 0, and p.
-    sharp : bool
-        Whether it bounds the function from below, too; from above it always does.
-    variable : Symbol
+    `exponent`, `power`: E, a sum of c t^q with q > 0, and p. `sharp`: whether it bounds the
+    function from below, too; from above it always does.
     """
 
     exponent: sp.Expr
@@ -239,17 +212,10 @@ def _leading(exponent: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:
     return max(terms, key=lambda term: term[1])
 
 
-def _order_in(t: sp.Symbol) -> Callable[[sp.Expr], _Order]:
-    return lambda expr: _order(expr, t)
-
-
 def _order(expr: sp.Expr, t: sp.Symbol) -> _Order:
     """Return the order of a function.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If no bound is known.
+    Raises UnsupportedExpressionError if no bound is known.
     """
     constant = _Order(sp.S.Zero, sp.S.Zero, True, t)
     if t not in expr.free_symbols:
@@ -259,7 +225,17 @@ def _order(expr: sp.Expr, t: sp.Symbol) -> _Order:
     if expr.is_Mul:
         return math.prod((_order(factor, t) for factor in expr.args), start=constant)
     if expr.is_Add:
-        return _order_of_sum(expr, t)
+        try:
+            result = _order_of_terms(sp.Add.make_args(expr), t)
+            if result.sharp:
+                return result
+        except UnsupportedExpressionError:
+            return _order_of_terms(sp.Add.make_args(expanded(expr)), t)
+        try:
+            other = _order_of_terms(sp.Add.make_args(expanded(expr)), t)
+        except UnsupportedExpressionError:
+            return result
+        return result if (result / other).growth < 0 else other
     if expr.is_Pow and expr.exp.is_number and expr.exp.is_real:
         base = _order(expr.base, t)
         if expr.exp.is_negative and not base.sharp:
@@ -282,21 +258,6 @@ def _order(expr: sp.Expr, t: sp.Symbol) -> _Order:
     if isinstance(expr, _CONTINUOUS) and _order(expr.args[0], t).growth <= 0:
         return replace(constant, sharp=False)
     raise UnsupportedExpressionError(f"the growth of {expr} is not known")
-
-
-def _order_of_sum(expr: sp.Expr, t: sp.Symbol) -> _Order:
-    """Return the order of a sum as it stands or, where it is smaller or known, expanded."""
-    try:
-        result = _order_of_terms(sp.Add.make_args(expr), t)
-        if result.sharp:
-            return result
-    except UnsupportedExpressionError:
-        return _order_of_terms(sp.Add.make_args(expanded(expr)), t)
-    try:
-        other = _order_of_terms(sp.Add.make_args(expanded(expr)), t)
-    except UnsupportedExpressionError:
-        return result
-    return result if (result / other).growth < 0 else other
 
 
 def _order_of_terms(terms: Sequence[sp.Expr], t: sp.Symbol) -> _Order:
@@ -329,7 +290,11 @@ def _order_of_exponential(exponent: sp.Expr, t: sp.Symbol) -> _Order:
 
 def _direction(u: sp.Expr, t: sp.Symbol) -> int:
     """Return 1 or -1 if a function goes to plus or minus infinity, 0 if it is not known to."""
-    terms = sp.Add.make_args(expanded(u))
+    coefficients: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(expanded(u)):
+        number, rest = term.as_independent(t, as_Add=False)
+        coefficients[rest] = coefficients.get(rest, sp.S.Zero) + number
+    terms = [number * rest for rest, number in coefficients.items()]
     orders = [_order(term, t) for term in terms]
     for term, order in zip(terms, orders, strict=True):
         alone = sum((other / order).growth >= 0 for other in orders) == 1
@@ -347,6 +312,8 @@ def _with_tails(expr: sp.Expr, t: sp.Symbol) -> sp.Expr:
     if t not in expr.free_symbols or not expr.args:
         return expr
     expr = expr.func(*(_with_tails(operand, t) for operand in expr.args))
+    if isinstance(expr, sp.log):
+        return sp.expand_log(expr)
     rule = _TAILS.get(expr.func)
     if rule is None:
         return expr
@@ -360,21 +327,30 @@ def _with_tails(expr: sp.Expr, t: sp.Symbol) -> sp.Expr:
     return rule(side * expr.args[0], side, sp.Symbol(f"tail of {expr}", **above))
 
 
-def _goes_to_infinity(expr: sp.Expr, z: sp.Symbol) -> bool:
-    """Whether the first or the last piece of a function leaves every bound, with one sign."""
+def far_out(expr: sp.Expr, z: sp.Symbol, side: int) -> int | None:
+    """Return 1 or -1 if a function goes to plus or minus infinity at an end, 0 if it is bounded.
+
+    None if neither is known. The end is that of z to infinity, or to minus infinity for `side` -1.
+
+    Examples
+    --------
+    >>> z = sp.Symbol("z", real=True)
+    >>> far_out(z - sp.sin(z), z, -1), far_out(sp.tanh(z) * sp.sin(z), z, 1)
+    (-1, 0)
+    """
     t = sp.Symbol("t", positive=True)
-    parts = _smooth_parts(expr, z)
-    ends = ((parts[0][0], -t), (parts[-1][0], t))
-    return any(_direction(piece.subs(z, place), t) for piece, place in ends)
+    try:
+        piece = _smooth_parts(expr, z)[-(side > 0)][0].subs(z, side * t)
+        written = _with_tails(piece, t)
+        return _direction(written, t) or (0 if _order(written, t).growth <= 0 else None)
+    except UnsupportedExpressionError:
+        return None
 
 
 def value_at_infinity(expr: sp.Expr, z: sp.Symbol, side: int) -> sp.Expr | None:
     """Return the limit of a function for z to infinity, or to minus infinity for `side` -1.
 
-    Returns
-    -------
-    Expr or None
-        A real number or one of oo and -oo; None if there is no limit, or none is proven.
+    The result: a real number or one of oo and -oo; None if there is no limit, or none is proven.
 
     Examples
     --------

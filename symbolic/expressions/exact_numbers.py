@@ -40,17 +40,9 @@ _LONG_BITS = 64
 def require_exact(value: Any, argument: str) -> sp.Expr:
     """Return a number or an expression as a SymPy expression if it holds no float.
 
-    Parameters
-    ----------
-    value : Expr, int or Fraction
-        Integers of NumPy are taken too.
-    argument : str
-        How the user knows it.
-
-    Raises
-    ------
-    ParameterError
-        If it holds a float, naming the explicit conversion, or is no number or expression.
+    `value`: integers of NumPy are taken too. `argument`: how the user knows it. Raises
+    ParameterError if it holds a float, naming the explicit conversion, or is no number or
+    expression.
 
     Examples
     --------

@@ -22,7 +22,13 @@ import sympy as sp
 from ...errors import ExpressionError, ParameterError
 from ...one_thread import syntax_tree
 from ...pages import shorten
-from .expression_text import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
+from .expression_text import (
+    CONSTANTS,
+    FUNCTIONS,
+    FUNCTIONS_OF_SEVERAL,
+    PARTIAL_FUNCTIONS,
+    SHAPED,
+)
 
 MAX_NESTING = 50
 MAX_DIGITS = 30
@@ -125,7 +131,7 @@ _MAX_CONSTANT_ARGUMENT = 10**6
 _ONE_ARGUMENT = ChainMap(FUNCTIONS, {**PARTIAL_FUNCTIONS})
 _HERMITE_NAME = re.compile(r"He([0-9]{1,3})")
 # What other programs and papers call these; proposed, never read.
-_OTHER_WORDS = {
+OTHER_WORDS = {
     "e": "E", "Pi": "pi", "π": "pi", "ln": "log", "sgn": "sign", "silu": "swish",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
     "arctanh": "atanh", "logistic": "sigmoid", "hermite": "He", "normcdf": "Phi",
@@ -299,7 +305,7 @@ class ExpressionReader:
         close = [*difflib.get_close_matches(name, known, n=1)] if len(name) > 1 else []
         close += difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8)
         for word in (name, name.lower()):
-            close[:0] = [other for other in [_OTHER_WORDS.get(word, word)] if other in known]
+            close[:0] = [other for other in [OTHER_WORDS.get(word, word)] if other in known]
         remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
         return self.refuse(f"unknown name {shorten(name, 30)!r}; {remedy}")
 
@@ -311,10 +317,10 @@ class ExpressionReader:
         if not (hermite or name in _all_functions()):
             raise self.unknown(name, _all_functions())
         several, function = FUNCTIONS_OF_SEVERAL.get(name, (2 if name == "He" else 1, None))
-        if len(node.args) != several:
+        if len(node.args) != several and not (name in SHAPED and len(node.args) == 2):
             raise self.refuse(
-                f"{piece!r} has {len(node.args)} arguments instead of {several}; "
-                f"write {_form(name)}"
+                f"{piece!r} has {len(node.args)} arguments instead of {several}"
+                f"{' or 2' * (name in SHAPED)}; write {_form(name)}"
             )
         if self.functions == MAX_FUNCTIONS:
             raise self.refuse(
@@ -405,5 +411,8 @@ def _form(name: str) -> str:
     """Return an example of a call for a message."""
     if name == "He":
         return "He(3, x): the order, then the argument"
+    if name in SHAPED:
+        return f"{name}(x) or {name}(x, 1/5)"
     several = FUNCTIONS_OF_SEVERAL[name][0] if name in FUNCTIONS_OF_SEVERAL else 1
-    return f"{name}({', '.join(('x', 'y', 'rho')[:several])})"
+    operands = ("x", "low", "high") if name == "clip" else ("x", "y", "rho")
+    return f"{name}({', '.join(operands[:several])})"

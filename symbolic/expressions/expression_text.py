@@ -8,10 +8,13 @@ because SymPy would multiply it in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
 
 import sympy as sp
 
+from ...errors import ParameterError
 from .arguments import as_expression
 from .bivariate_normal import BivariateNormalCDF
 from .functions import HALF, OwenT, relu, sigmoid, softplus
@@ -21,6 +24,39 @@ from .piecewise_polynomials import flattened
 def _step(x: sp.Expr) -> sp.Expr:
     return sp.Heaviside(x, HALF)
 
+
+def _clip(x: sp.Expr, low: sp.Expr, high: sp.Expr) -> sp.Expr:
+    return _larger(low, _smaller(x, high))
+
+
+def _larger(x: sp.Expr, y: sp.Expr) -> sp.Expr:
+    return flattened(y + relu(x - y))
+
+
+def _smaller(x: sp.Expr, y: sp.Expr) -> sp.Expr:
+    return flattened(y - relu(y - x))
+
+
+def _celu(x: sp.Expr, a: sp.Expr = sp.S.One) -> sp.Expr:
+    if a == 0:
+        raise ParameterError("its number must not be 0")
+    return relu(x) + a * (sp.exp(-relu(-x) / a) - 1)
+
+
+_LEAK = sp.Rational(1, 100)
+# The exponentials have no positive argument: far out nothing overflows.
+SHAPED: Mapping[str, Callable[..., sp.Expr]] = {
+    "leaky_relu": lambda x, a=_LEAK: relu(x) - a * relu(-x),
+    "elu": lambda x, a=sp.S.One: relu(x) + a * (sp.exp(-relu(-x)) - 1),
+    "celu": _celu,
+}
+"""Functions with a number that may follow the argument, with its usual value: the slope on the
+left of leaky_relu, the depth of elu and celu."""
+
+# Klambauer et al. (1706.02515) chose them such that a standard normal variable keeps mean 0 and
+# variance 1: the slope, and slope times depth, to the digits of double precision.
+_SELU_SLOPE = sp.Rational("1.0507009873554805")
+_SELU_DEPTH = sp.Rational("1.7580993408473766")
 
 FUNCTIONS: dict[str, Callable[[sp.Expr], sp.Expr]] = {
     "erf": sp.erf,
@@ -43,6 +79,10 @@ FUNCTIONS: dict[str, Callable[[sp.Expr], sp.Expr]] = {
     "gelu": lambda x: x * (1 + sp.erf(x / sp.sqrt(2))) / 2,
     "swish": lambda x: x * sigmoid(x),
     "Phi": lambda x: (1 + sp.erf(x / sp.sqrt(2))) / 2,
+    "hardtanh": lambda x: _clip(x, sp.S.NegativeOne, sp.S.One),
+    "mish": lambda x: x * sp.tanh(softplus(x)),
+    "selu": lambda x: _SELU_SLOPE * relu(x) + _SELU_DEPTH * (sp.exp(-relu(-x)) - 1),
+    **SHAPED,
     "atan": sp.atan,
     "asinh": sp.asinh,
     "sinh": sp.sinh,
@@ -61,12 +101,14 @@ PARTIAL_FUNCTIONS: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
 """Functions of one argument that are real on a part of the line only; exact results hold them."""
 
 FUNCTIONS_OF_SEVERAL: Mapping[str, tuple[int, Callable[..., sp.Expr]]] = {
-    "max": (2, lambda x, y: flattened(y + relu(x - y))),
-    "min": (2, lambda x, y: flattened(y - relu(y - x))),
+    **dict.fromkeys(("max", "Max"), (2, _larger)),
+    **dict.fromkeys(("min", "Min"), (2, _smaller)),
+    "clip": (3, _clip),
     "OwenT": (2, OwenT),
     "Phi2": (3, BivariateNormalCDF),
 }
-"""Functions of several arguments, with their number; max and min are exact through relu."""
+"""Functions of several arguments, with their number; max, min and clip(x, low, high) are exact
+through relu."""
 
 CONSTANTS: Mapping[str, sp.Expr] = {"pi": sp.pi, "E": sp.E}
 
@@ -87,14 +129,9 @@ SPELLINGS: Mapping[type, str] = {
 class Product:
     """A product as it is written: sign, a number in front, and a fraction.
 
-    Attributes
-    ----------
-    negative : bool
-        Whether a minus sign stands before it.
-    factor : Rational
-        A number in front of the fraction, 1 if it is part of the fraction.
-    numerators, denominators : tuple of Expr
-        Factors above and below the line; none means 1.
+    `negative`: whether a minus sign stands before it. `factor`: a number in front of the fraction,
+    1 if it is part of the fraction. `numerators`, `denominators`: factors above and below the line;
+    none means 1.
     """
 
     negative: bool
@@ -173,7 +210,14 @@ def expression_text(expr: sp.Expr) -> str:
     if expr.is_Mul or expr.is_Rational or _is_inverse(expr):
         return _product(split_product(expr))
     if expr.is_Pow:
-        return _power(expr)
+        base, exponent = expr.args
+        if exponent == HALF:
+            return f"sqrt({expression_text(base)})"
+        written = _factor(base)
+        if base.is_Pow and not _is_inverse(base) and base.exp != HALF:
+            written = f"({written})"
+        power = expression_text(exponent)
+        return f"{written}**{power}" if _is_plain(exponent) else f"{written}**({power})"
     if isinstance(expr, sp.Heaviside) and expr.args[1] == HALF:
         return f"step({expression_text(expr.args[0])})"
     if type(expr) in SPELLINGS:
@@ -226,16 +270,33 @@ def _factor(expr: sp.Expr) -> str:
     return text if closed and (expr.is_Integer or not expr.is_Rational) else f"({text})"
 
 
-def _power(expr: sp.Pow) -> str:
-    base, exponent = expr.args
-    if exponent == HALF:
-        return f"sqrt({expression_text(base)})"
-    written = _factor(base)
-    if base.is_Pow and not _is_inverse(base) and base.exp != HALF:
-        written = f"({written})"
-    power = expression_text(exponent)
-    return f"{written}**{power}" if _is_plain(exponent) else f"{written}**({power})"
-
-
 def _is_plain(expr: sp.Expr) -> bool:
     return bool(expr.is_Symbol or (expr.is_Integer and expr >= 0))
+
+
+def plain_data(value: Any) -> Any:
+    """Return a value as JSON has it: exact numbers as texts, symbols by name, results by field.
+
+    Examples
+    --------
+    >>> plain_data((sp.sqrt(2), sp.Symbol("x1"), (1, None)))
+    ['sqrt(2)', 'x1', [1, None]]
+    """
+    if isinstance(value, sp.Symbol):
+        return value.name
+    if isinstance(value, sp.Expr):
+        return expression_text(value)
+    if isinstance(value, Enum):
+        return value.value if isinstance(value, str) else value.name
+    if isinstance(value, tuple | list):
+        return [plain_data(part) for part in value]
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value):
+        return plain_fields(value, *(f.name for f in fields(value)))
+    return value
+
+
+def plain_fields(result: Any, *names: str) -> dict[str, Any]:
+    """Return some attributes of a result as plain data."""
+    return {name: plain_data(getattr(result, name)) for name in names}

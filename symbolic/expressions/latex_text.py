@@ -222,7 +222,7 @@ class Translator:
             raise self.refuse("an argument has to stand in braces, such as x^{-1}")
         else:
             text = self.atom()
-        return _operand(text)
+        return text if text.isalnum() else f"({text})"
 
     def atom(self) -> str:
         """A number, name, group or function, written so that a power of it can follow."""
@@ -396,10 +396,6 @@ class Translator:
         return f"({', '.join(values)})"
 
 
-def _operand(text: str) -> str:
-    return text if text.isalnum() else f"({text})"
-
-
 def _stripped(text: str) -> str:
     """Remove the parentheses that `argument` or `operands` put around the whole."""
     return text[1:-1] if text[0] == "(" else text
@@ -414,11 +410,8 @@ _SYMBOL = re.compile(r"([A-Za-z]+)([0-9]*)")
 def expression_latex(expr: sp.Expr) -> str:
     r"""Write an expression as LaTeX that :func:`parse_latex` reads back.
 
-    Parameters
-    ----------
-    expr : Expr
-        As for :func:`.expression_text.expression_text`; what the grammar has no word for is written
-        by SymPy's own printer, and not read back.
+    `expr`: as for :func:`.expression_text.expression_text`; what the grammar has no word for is
+    written by SymPy's own printer, and not read back.
 
     Examples
     --------
@@ -438,15 +431,17 @@ def expression_latex(expr: sp.Expr) -> str:
     if expr.is_Mul or expr.is_Rational or inverse:
         return _product(split_product(expr))
     if expr.is_Pow:
-        return _power(expr)
+        base, exponent = expr.args
+        inside = expression_latex(base)
+        if exponent.is_Rational and exponent.p == 1:
+            return rf"\sqrt{{{inside}}}" if exponent.q == 2 else rf"\sqrt[{exponent.q}]{{{inside}}}"
+        if not (base.is_Symbol or base is sp.pi or (base.is_Integer and base > 0)):
+            inside = rf"\left({inside}\right)"
+        return f"{inside}^{{{expression_latex(exponent)}}}"
     if isinstance(expr, sp.exp):
         return f"e^{{{expression_latex(expr.args[0])}}}"
     if isinstance(expr, sp.Abs):
         return rf"\left|{{{expression_latex(expr.args[0])}}}\right|"
-    return _function(expr)
-
-
-def _function(expr: sp.Expr) -> str:
     operands = expr.args
     name = SPELLINGS.get(type(expr))
     if isinstance(expr, sp.Heaviside) and operands[1] == HALF:
@@ -497,16 +492,6 @@ def _side_by_side(factors: Sequence[sp.Expr]) -> str:
 def _factor(expr: sp.Expr) -> str:
     text = expression_latex(expr)
     return rf"\left({text}\right)" if expr.is_Add or expr.is_Mul or text[0] == "-" else text
-
-
-def _power(expr: sp.Pow) -> str:
-    base, exponent = expr.args
-    inside = expression_latex(base)
-    if exponent.is_Rational and exponent.p == 1:
-        return rf"\sqrt{{{inside}}}" if exponent.q == 2 else rf"\sqrt[{exponent.q}]{{{inside}}}"
-    if not (base.is_Symbol or base is sp.pi or (base.is_Integer and base > 0)):
-        inside = rf"\left({inside}\right)"
-    return f"{inside}^{{{expression_latex(exponent)}}}"
 
 
 def parse_latex(

@@ -200,16 +200,9 @@ def may_be_an_input(symbol: sp.Symbol) -> bool:
 def named_symbols(parameters: Parameters) -> dict[str, sp.Symbol]:
     """Return the parameters that are named, by their names.
 
-    Parameters
-    ----------
-    parameters : bool, str, sequence or mapping
-        Names as "a b", names and symbols as [a, "b"], or kinds by name, as for
-        :func:`declared_symbols`. True and False name none.
-
-    Raises
-    ------
-    ParameterError
-        If they are anything else.
+    `parameters`: names as "a b", names and symbols as [a, "b"], or kinds by name, as for
+    :func:`declared_symbols`. True and False name none. Raises ParameterError if they are anything
+    else.
 
     Examples
     --------
@@ -256,16 +249,9 @@ def _is(symbol: sp.Symbol, word: str) -> bool:
 def declared_symbols(kinds: Mapping[str, str]) -> dict[str, sp.Symbol]:
     """Return symbols by name, for parameters that are declared in words.
 
-    Parameters
-    ----------
-    kinds : mapping of str to str
-        One or more of the words real, positive, nonnegative, negative, nonpositive, nonzero,
-        integer for each name, separated by blanks or commas; all are real.
-
-    Raises
-    ------
-    ParameterError
-        If a name is not a name or a word is none of these, or they contradict each other.
+    `kinds`: one or more of the words real, positive, nonnegative, negative, nonpositive, nonzero,
+    integer for each name, separated by blanks or commas; all are real. Raises ParameterError if a
+    name is not a name or a word is none of these, or they contradict each other.
 
     Examples
     --------

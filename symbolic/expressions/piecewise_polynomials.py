@@ -50,18 +50,10 @@ class Pieces:
 def flattened(expr: sp.Expr, *, whole: bool = False) -> sp.Expr:
     """Write kinks inside kinks as sums of relu and steps, wherever that can be done.
 
-    Parameters
-    ----------
-    expr : Expr
-        What holds no nested kinks is returned as it is.
-    whole : bool
-        Products with three and more kinks become piecewise polynomials, too, and arguments of
-        kinks may be of any degree: right for exact averages, but sums of large terms far out.
-
-    Returns
-    -------
-    Expr
-        Equal at every point; if `whole`, at every point but those where it jumps.
+    `expr`: what holds no nested kinks is returned as it is. `whole`: products with three and more
+    kinks become piecewise polynomials, too, and arguments of kinks may be of any degree: right for
+    exact averages, but sums of large terms far out. The result: equal at every point; if `whole`,
+    at every point but those where it jumps.
 
     Examples
     --------
@@ -91,17 +83,9 @@ def flattened(expr: sp.Expr, *, whole: bool = False) -> sp.Expr:
 def without_extrema(expr: sp.Expr, argument: str = "the expression") -> sp.Expr:
     """Write Max and Min by relu or abs; those inside others, as :func:`flattened` does.
 
-    Parameters
-    ----------
-    expr : Expr
-    argument : str
-        How the user knows it.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If maxima stand inside others that depend on more than one form, or not by polynomials, and
-        writing them out takes too many terms.
+    `argument`: how the user knows it. Raises UnsupportedExpressionError if maxima stand inside
+    others that depend on more than one form, or not by polynomials, and writing them out takes too
+    many terms.
 
     Examples
     --------
@@ -121,17 +105,9 @@ def without_extrema(expr: sp.Expr, argument: str = "the expression") -> sp.Expr:
 def by_steps(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> sp.Expr:
     """Write each Piecewise by steps; by relu where it is continuous and polynomial in one form.
 
-    Parameters
-    ----------
-    expr : Expr
-    variables : sequence of Symbol
-        A Piecewise with a condition that does not hold one of them stays as it is, and so does one
-        with conditions other than comparisons by <, <=, > or >=.
-
-    Returns
-    -------
-    Expr
-        Equal wherever no two sides of a comparison are equal.
+    `variables`: a Piecewise with a condition that does not hold one of them stays as it is, and so
+    does one with conditions other than comparisons by <, <=, > or >=. The result: equal wherever no
+    two sides of a comparison are equal.
 
     Examples
     --------
@@ -146,24 +122,20 @@ def by_steps(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> sp.Expr:
 
     def written(*cases: Any) -> sp.Expr:
         try:
-            return _stepped(cases, variables)
+            left: sp.Expr = sp.S.One
+            total = []
+            for value, condition in cases:
+                inside = _indicator(condition, variables)
+                total.append((value, _merged(left * inside)))
+                left = left * (1 - inside)
+            if _merged(left) != 0:
+                raise NotPiecewise("it is not defined everywhere")
+            result = sp.Add(*(value * weight for value, weight in total))
+            return _flat(result, True) or result
         except NotPiecewise:
             return sp.Piecewise(*cases)
 
     return expr.replace(sp.Piecewise, written)
-
-
-def _stepped(cases: Iterable[Any], variables: Sequence[sp.Symbol]) -> sp.Expr:
-    left: sp.Expr = sp.S.One
-    total = []
-    for value, condition in cases:
-        inside = _indicator(condition, variables)
-        total.append((value, _merged(left * inside)))
-        left = left * (1 - inside)
-    if _merged(left) != 0:
-        raise NotPiecewise("it is not defined everywhere")
-    result = sp.Add(*(value * weight for value, weight in total))
-    return _flat(result, True) or result
 
 
 def _merged(weight: sp.Expr) -> sp.Expr:
@@ -242,10 +214,7 @@ def _ranked(node: sp.Expr, rank: dict[sp.Expr, sp.Integer]) -> sp.Expr:
 def require_size(expr: sp.Expr, argument: str) -> None:
     """Refuse an expression of very many parts: max(x, y) written by relu or abs holds y twice.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        Naming the count and the limit.
+    Raises UnsupportedExpressionError naming the count and the limit.
     """
     known: dict[sp.Basic, int] = {}
 

@@ -384,23 +384,10 @@ class Regularity:
 def analyse(expr: sp.Expr, z: sp.Symbol) -> Regularity:
     r"""Return parity, kinks, jumps, strip of analyticity and imaginary growth of an expression.
 
-    Parameters
-    ----------
-    expr : Expr
-        Function of `z`; its other symbols are real parameters in general position.
-    z : Symbol
-        The variable, declared real.
-
-    Returns
-    -------
-    Regularity
-        Exact where it is known; see there.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If the kinks cannot be located, as those of ``abs(sin(z))``, or the expression holds a
-        piecewise function or a distribution.
+    `expr`: function of `z`; its other symbols are real parameters in general position. `z`: the
+    variable, declared real. The result: exact where it is known; see there. Raises
+    UnsupportedExpressionError if the kinks cannot be located, as those of ``abs(sin(z))``, or the
+    expression holds a piecewise function or a distribution.
 
     Examples
     --------
@@ -435,10 +422,7 @@ def analyse(expr: sp.Expr, z: sp.Symbol) -> Regularity:
 def strip_and_growth(expr: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | None]:
     """Return `strip` and `gaussian_coefficient` of :func:`analyse`, in a fraction of its time.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        As :func:`analyse`.
+    Raises UnsupportedExpressionError as :func:`analyse`.
     """
     expr = _with_kinks_only(expr)
     possible_kinks(expr, z)  # refuses what has kinks at unknown places

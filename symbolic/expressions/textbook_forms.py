@@ -34,10 +34,7 @@ _MOST_TERMS = 60
 def textbook_form(value: sp.Expr) -> sp.Expr:
     r"""Return an equal expression in the form in which it is usually printed.
 
-    Parameters
-    ----------
-    value : Expr
-        A closed form; anything else, and what is too long to gain by it, comes back as it is.
+    `value`: a closed form; anything else, and what is too long to gain by it, comes back as it is.
 
     Examples
     --------
@@ -204,21 +201,17 @@ def _with_joined_exponentials(value: sp.Expr) -> sp.Expr:
             return product
         rest = [f for f in product.args if not isinstance(f, sp.exp)]
         total = sp.Add(*exponents)
-        whole = _signed(sp.factor(sp.cancel(total)))
+        # Write 1/(2*(a - 1)*(a + 1)) as -1/(2*(1 - a**2)): with a denominator that starts positive.
+        numerator, denominator = sp.factor(sp.cancel(total)).as_numer_denom()
+        number, polynomial = sp.expand(denominator).primitive()
+        if polynomial.is_Add and sp.Add.make_args(polynomial)[0].is_number:
+            constant = polynomial.as_coeff_Add()[0]
+            if constant.is_negative:
+                numerator, polynomial = -numerator, sp.expand(-polynomial)
+        whole = numerator / (number * polynomial)
         return sp.Mul(*rest, sp.exp(_shorter(total, whole), evaluate=False))
 
     return value.replace(lambda e: e.is_Mul, joined)
-
-
-def _signed(ratio: sp.Expr) -> sp.Expr:
-    """Write 1/(2*(a - 1)*(a + 1)) as -1/(2*(1 - a**2)): with a denominator that starts positive."""
-    numerator, denominator = ratio.as_numer_denom()
-    number, polynomial = sp.expand(denominator).primitive()
-    if polynomial.is_Add and sp.Add.make_args(polynomial)[0].is_number:
-        constant = polynomial.as_coeff_Add()[0]
-        if constant.is_negative:
-            numerator, polynomial = -numerator, sp.expand(-polynomial)
-    return numerator / (number * polynomial)
 
 
 def with_complementary_errors(value: sp.Expr) -> sp.Expr:
@@ -275,7 +268,7 @@ def _with_joined_logarithms(value: sp.Expr) -> sp.Expr:
     constants = [*logs, *([sp.EulerGamma] if value.has(sp.EulerGamma) else [])]
     if len(constants) < 2:
         return value
-    primes = {e: _by_primes(e.args[0]) for e in logs}
+    primes = {e: sp.Add(*(n * sp.log(p) for p, n in sp.factorrat(e.args[0]).items())) for e in logs}
     by_primes = sp.expand_mul(value.xreplace(primes))
     forms = (by_primes, sp.logcombine(by_primes), *_squares_completed(value, constants))
     return _shorter(value, *forms, _grouped(value), sp.factor_terms(value))
@@ -292,10 +285,6 @@ def _grouped(value: sp.Expr) -> sp.Expr:
         sp.Mul(c, sp.Add(*rests), evaluate=len(rests) == 1 or c == 1) for c, rests in groups.items()
     ]
     return sp.Add(*parts)
-
-
-def _by_primes(number: sp.Rational) -> sp.Expr:
-    return sp.Add(*(n * sp.log(p) for p, n in sp.factorrat(number).items()))
 
 
 def _squares_completed(value: sp.Expr, constants: Iterable[sp.Expr]) -> list[sp.Expr]:

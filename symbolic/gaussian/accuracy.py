@@ -92,30 +92,6 @@ def parts_of(expr: sp.Basic, *types: type[sp.Basic]) -> set[Any]:
     return found
 
 
-def nodes_of(expr: sp.Basic, *types: type[sp.Basic]) -> list[sp.Expr]:
-    """Return the nodes of these types that no other one of them encloses, in order.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> nodes_of(sp.exp(x) + sp.cos(sp.exp(x)) * sp.exp(sp.cos(x)), sp.exp)
-    [exp(x), exp(cos(x))]
-    """
-    found: dict[sp.Expr, None] = {}
-    seen: set[sp.Basic] = set()
-
-    def visit(part: sp.Basic) -> None:
-        if isinstance(part, types):
-            found[part] = None
-        elif part.args and part not in seen:
-            seen.add(part)
-            for argument in part.args:
-                visit(argument)
-
-    visit(expr)
-    return list(found)
-
-
 Cases = Callable[..., sp.Expr | None]
 """Makes a case distinction: better form, condition, form elsewhere, forms not to be rewritten."""
 
@@ -177,40 +153,32 @@ def _without(terms: _Terms, *removed: sp.Expr) -> sp.Expr:
 # -- f(u) - k with f near k
 
 
-def _near_limit(f: sp.Expr) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
+_Limits = tuple[tuple[sp.Expr, sp.Expr], ...]
+_ONE = sp.S.One
+_NEAR_LIMITS: dict[type, Callable[[sp.Expr], _Limits]] = {
+    sp.exp: lambda u: ((_ONE, expm1(u)),),
+    sp.cos: lambda u: ((_ONE, -2 * sp.sin(u / 2) ** 2),),
+    sp.cosh: lambda u: ((_ONE, 2 * sp.sinh(u / 2) ** 2),),
+    sp.tanh: lambda u: ((_ONE, -2 * sigmoid(-2 * u)), (-_ONE, 2 * sigmoid(2 * u))),
+    sigmoid: lambda u: ((_ONE, -sigmoid(-u)), (_HALF, sp.tanh(u / 2) / 2)),
+    sp.erf: lambda u: ((_ONE, -sp.erfc(u)), (-_ONE, 2 * normal_cdf(sp.sqrt(2) * u))),
+    sp.erfc: lambda u: ((_ONE, -sp.erf(u)), (2 * _ONE, -2 * normal_cdf(sp.sqrt(2) * u))),
+    normal_cdf: lambda u: ((_ONE, -normal_cdf(-u)), (_HALF, sp.erf(u / sp.sqrt(2)) / 2)),
+}
+_SQUARES_NEAR_ONE: dict[type, Callable[[sp.Expr], sp.Expr]] = {
+    sp.tanh: lambda u: -(sp.sech(u) ** 2),
+    sp.sech: lambda u: -(sp.tanh(u) ** 2),
+    sp.cosh: lambda u: sp.sinh(u) ** 2,
+    sp.sin: lambda u: -(sp.cos(u) ** 2),
+    sp.cos: lambda u: -(sp.sin(u) ** 2),
+}
+
+
+def _near_limit(f: sp.Expr) -> _Limits:
     """Pairs (k, d) with f = k + d, where d keeps its digits as f approaches k."""
-    if f.is_Pow and f.exp == 2 and isinstance(f.base, sp.Function):
-        u = f.base.args[0]
-        squares: dict[type, sp.Expr] = {
-            sp.tanh: -(sp.sech(u) ** 2),
-            sp.sech: -(sp.tanh(u) ** 2),
-            sp.cosh: sp.sinh(u) ** 2,
-            sp.sin: -(sp.cos(u) ** 2),
-            sp.cos: -(sp.sin(u) ** 2),
-        }
-        d = squares.get(type(f.base))
-        return () if d is None else ((sp.S.One, d),)
-    if not isinstance(f, sp.Function):
-        return ()
-    u = f.args[0]
-    one = sp.S.One
-    if isinstance(f, sp.exp):
-        return ((one, expm1(u)),)
-    if isinstance(f, sp.cos):
-        return ((one, -2 * sp.sin(u / 2) ** 2),)
-    if isinstance(f, sp.cosh):
-        return ((one, 2 * sp.sinh(u / 2) ** 2),)
-    if isinstance(f, sp.tanh):
-        return ((one, -2 * sigmoid(-2 * u)), (-one, 2 * sigmoid(2 * u)))
-    if isinstance(f, sigmoid):
-        return ((one, -sigmoid(-u)), (_HALF, sp.tanh(u / 2) / 2))
-    if isinstance(f, sp.erf):
-        return ((one, -sp.erfc(u)), (-one, 2 * normal_cdf(sp.sqrt(2) * u)))
-    if isinstance(f, sp.erfc):
-        return ((one, -sp.erf(u)), (2 * one, -2 * normal_cdf(sp.sqrt(2) * u)))
-    if isinstance(f, normal_cdf):
-        return ((one, -normal_cdf(-u)), (_HALF, sp.erf(u / sp.sqrt(2)) / 2))
-    return ()
+    if _is_square(f) and type(f.base) in _SQUARES_NEAR_ONE:
+        return ((_ONE, _SQUARES_NEAR_ONE[type(f.base)](f.base.args[0])),)
+    return _NEAR_LIMITS[type(f)](f.args[0]) if type(f) in _NEAR_LIMITS else ()
 
 
 def _functions_minus_limits(terms: _Terms, parts: list[_Part]) -> sp.Expr | None:
@@ -299,7 +267,7 @@ def _difference(f: sp.Expr, g: sp.Expr, cases: Cases) -> sp.Expr | None:
         # Within a factor of 2 the subtraction a - b is exact.
         return cases(log1p((a - b) / b), sp.Abs(a - b) < b / 2, f - g)
     if isinstance(f, sp.tanh):
-        return _difference_of_tanh(a, b, sp.S.One, f - g, cases)
+        return _difference_of_tanh(a, b, _ONE, f - g, cases)
     if isinstance(f, sigmoid):
         return _difference_of_tanh(a / 2, b / 2, _HALF, f - g, cases)
     return None
@@ -400,10 +368,7 @@ def is_tail(expr: sp.Expr) -> bool:
 def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
     """Return an equal expression that loses fewer digits in floating point.
 
-    Parameters
-    ----------
-    expr : Expr
-        In real symbols; averages, undefined functions and cases are entered.
+    `expr`: in real symbols; averages, undefined functions and cases are entered.
 
     Notes
     -----
@@ -482,7 +447,13 @@ class _Rewriter:
 
     def _with_better_arguments(self, expr: sp.Expr) -> sp.Expr:
         if isinstance(expr, sp.Piecewise):
-            self._recognise(expr)
+            # Keep the form of the last case if the cases are those that a rule makes of it.
+            otherwise = expr.args[-1][0]
+            # SymPy takes powers of a case distinction case by case.
+            base = otherwise.base if otherwise.is_Pow else otherwise
+            again = self._rewritten(base) if self._free_symbols(base) else None
+            if isinstance(again, sp.Piecewise) and again.args[0][1] == expr.args[0][1]:
+                self._done[otherwise] = otherwise
             cases = [(self.visit(value), test) for value, test in expr.args]
             unchanged = all(a is b for (a, _), (b, _) in zip(cases, expr.args, strict=True))
             return expr if unchanged else sp.Piecewise(*cases)
@@ -517,22 +488,27 @@ class _Rewriter:
                         return named / factor * taken**times * inner**times
         return None
 
-    def _recognise(self, expr: sp.Piecewise) -> None:
-        """Keep the form of the last case if the cases are those that a rule makes of it."""
-        otherwise = expr.args[-1][0]
-        # SymPy takes powers of a case distinction case by case.
-        base = otherwise.base if otherwise.is_Pow else otherwise
-        again = self._rewritten(base) if self._free_symbols(base) else None
-        if isinstance(again, sp.Piecewise) and again.args[0][1] == expr.args[0][1]:
-            self._done[otherwise] = otherwise
-
     def _rewritten(self, expr: sp.Expr) -> sp.Expr | None:
         if expr.is_Add:
             return rewrite_sum(expr, self._cases)
         if expr.is_Mul:
             return _product(expr, self._cases)
         if expr.is_Pow:
-            return _power(expr)
+            base, exponent = expr.args
+            if isinstance(base, sp.exp) and exponent.is_number:
+                return sp.exp(exponent * base.args[0])
+            if not (exponent.is_Integer and exponent < 0):
+                return None
+            if isinstance(base, sp.cosh):
+                return sp.sech(base.args[0]) ** -exponent
+            if base.is_Add and len(base.args) == 2:
+                # (c + d exp(u))^-n with positive c, d
+                constant, u = sorted(
+                    _exponents(base) or [base, base], key=lambda e: bool(e.free_symbols)
+                )
+                if not constant.free_symbols and u.free_symbols:
+                    return sp.exp(exponent * constant) * sigmoid(constant - u) ** -exponent
+            return None
         if isinstance(expr, sp.log):
             return _logarithm(expr.args[0])
         return accurate_moment(expr) if isinstance(expr, RampAverage) else None
@@ -550,22 +526,6 @@ class _Rewriter:
 
 
 # -- powers and products
-
-
-def _power(expr: sp.Pow) -> sp.Expr | None:
-    base, exponent = expr.args
-    if isinstance(base, sp.exp) and exponent.is_number:
-        return sp.exp(exponent * base.args[0])
-    if not (exponent.is_Integer and exponent < 0):
-        return None
-    if isinstance(base, sp.cosh):
-        return sp.sech(base.args[0]) ** -exponent
-    if base.is_Add and len(base.args) == 2:
-        # (c + d exp(u))^-n with positive c, d
-        constant, u = sorted(_exponents(base) or [base, base], key=lambda e: bool(e.free_symbols))
-        if not constant.free_symbols and u.free_symbols:
-            return sp.exp(exponent * constant) * sigmoid(constant - u) ** -exponent
-    return None
 
 
 def _product(expr: sp.Mul, cases: Cases) -> sp.Expr | None:
@@ -809,7 +769,16 @@ def _logarithm(argument: sp.Expr) -> sp.Expr | None:
         return None
     exponents = _exponents(argument)
     if exponents is not None:
-        return _log_sum_exp(exponents)
+        constants_first = sorted(
+            exponents, key=lambda e: (bool(e.free_symbols), sp.default_sort_key(e))
+        )
+        total = constants_first[0]
+        for e in constants_first[1:]:
+            if total == 0:
+                total = softplus(e)
+            else:
+                total = sp.Max(total, e) + softplus(-sp.Abs(total - e))
+        return total
     one, others = argument.as_coeff_Add()
     return log1p(others) if one == 1 else None
 
@@ -823,16 +792,3 @@ def _exponents(sum_: sp.Expr) -> list[sp.Expr] | None:
             return None
         found.append(sp.log(coefficient) + (rest.args[0] if rest != 1 else sp.S.Zero))
     return found
-
-
-def _log_sum_exp(exponents: list[sp.Expr]) -> sp.Expr:
-    constants_first = sorted(
-        exponents, key=lambda e: (bool(e.free_symbols), sp.default_sort_key(e))
-    )
-    total = constants_first[0]
-    for e in constants_first[1:]:
-        if total == 0:
-            total = softplus(e)
-        else:
-            total = sp.Max(total, e) + softplus(-sp.Abs(total - e))
-    return total

@@ -82,13 +82,7 @@ class AffineForm:
 class FormStore:
     """The affine forms of all tables, and what is convolved along them.
 
-    Attributes
-    ----------
-    node : Symbol
-        κ.
-    forms : list of AffineForm
-    marks : dict from applied function to Symbol
-        Tables as plain symbols, which integrands may hold.
+    `node`: κ. `marks`: tables as plain symbols, which integrands may hold.
     """
 
     def __init__(self, node: sp.Symbol) -> None:
@@ -397,16 +391,9 @@ def short(expr: sp.Basic) -> str:
 class Convolution:
     r"""Averages :math:`\mathbb{E}_z[F_i(A'\kappa + Bz) z^j]` that share an affine form.
 
-    Attributes
-    ----------
-    slope, spread : Expr
-        A' and B, in the parameters.
-    functions : tuple of Expr
-        F_i, in :data:`ARGUMENT` and parameters.
-    moments : tuple of (int, int)
-        The pairs (i, j) that are wanted.
-    values : tuple of Symbol
-        What stands for each of them in the tables.
+    `slope`, `spread`: A' and B, in the parameters. `functions`: F_i, in :data:`ARGUMENT` and
+    parameters. `moments`: the pairs (i, j) that are wanted. `values`: what stands for each of them
+    in the tables.
     """
 
     slope: sp.Expr
@@ -462,10 +449,7 @@ class GaussianTables:
     def balls(self, values: Mapping[sp.Symbol, Ball]) -> TableBalls:
         """Return everything as functions of balls; see :func:`table_balls`.
 
-        Parameters
-        ----------
-        values : mapping from Symbol to real ball
-            Of the parameters. The precision that is set now is that of all constants.
+        `values`: of the parameters. The precision that is set now is that of all constants.
         """
         return table_balls(self, values)
 
@@ -479,19 +463,10 @@ class GaussianTables:
 def gaussian_tables(definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol) -> GaussianTables:
     """Write tables as expressions in Gaussian convolutions.
 
-    Parameters
-    ----------
-    definitions : mapping from applied function to Expr
-        Functions of the node, each referring to earlier ones only, with expectations that are not
-        evaluated (:class:`.gaussian.expectation.GaussianExpectation`).
-    node : Symbol
-        κ, declared real.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If a definition does not have the form that the module describes; the message names the
-        table and the function.
+    `definitions`: functions of the node, each referring to earlier ones only, with expectations
+    that are not evaluated (:class:`.gaussian.expectation.GaussianExpectation`). `node`: κ, declared
+    real. Raises UnsupportedExpressionError if a definition does not have the form that the module
+    describes; the message names the table and the function.
 
     Examples
     --------
@@ -612,12 +587,8 @@ _HALVINGS = 12
 class BranchBalls:
     """An analytic branch of a function between two points.
 
-    Attributes
-    ----------
-    function : callable
-        ``function(ball, analytic)``, as :class:`.ball_functions.BallEvaluator` makes them.
-    left, right : real ball or None
-        The ends; None for infinity.
+    `function`: ``function(ball, analytic)``, as :class:`.ball_functions.BallEvaluator` makes them.
+    `left`, `right`: the ends; None for infinity.
     """
 
     function: BallFunction
@@ -629,11 +600,7 @@ class BranchBalls:
 class BranchedBalls:
     """A function by its branches from left to right.
 
-    Attributes
-    ----------
-    branches : tuple of BranchBalls
-    tails : (TailBound, TailBound)
-        Of its absolute value towards −∞ and +∞.
+    `tails`: of its absolute value towards −∞ and +∞.
     """
 
     branches: tuple[BranchBalls, ...]
@@ -647,10 +614,7 @@ class BranchedBalls:
     def largest(self, reach: Ball) -> Ball:
         """Return an upper bound of the absolute value up to a distance from 0.
 
-        Raises
-        ------
-        CertificationError
-            If the function is not bounded there, as far as evaluation shows.
+        Raises CertificationError if the function is not bounded there, as far as evaluation shows.
         """
         total = 0 * reach
         for branch in self.branches:
@@ -683,18 +647,10 @@ class DirectBalls:
 class TableBalls:
     """Tables as functions of balls.
 
-    Attributes
-    ----------
-    convolutions : tuple of ConvolutionBalls
-    directs : tuple of DirectBalls
-    combine : callable
-        From the values [node, moments of the convolutions one after the other, directs], all real
-        or all complex balls, to [node, tables in the order of the definitions]. Where a table is
-        more than a polynomial of these, the result is finite only where it is analytic.
-    breaks : tuple of ball
-        Where directs have kinks.
-    growth : tuple of Growth
-        Of the tables in t = \\|node\\|, for both directions at once.
+    `combine`: from the values [node, moments of the convolutions one after the other, directs], all
+    real or all complex balls, to [node, tables in the order of the definitions]. Where a table is
+    more than a polynomial of these, the result is finite only where it is analytic. `breaks`: where
+    directs have kinks. `growth`: of the tables in t = \\|node\\|, for both directions at once.
     """
 
     convolutions: tuple[ConvolutionBalls, ...]
@@ -907,10 +863,9 @@ def _mean_growth(
     widened = 1 + pull * spread
     argument = [1 + widened * slope, spread * narrow]
     inner = [pull * slope, narrow]
-    mean = _absolute_moment(
-        _product(_power(argument, bound.power), _power(inner, j)),
-        bound.rate * spread * narrow,
-    )
+    polynomial = require_flint().arb_poly
+    powers = polynomial(argument) ** bound.power * polynomial(inner) ** j
+    mean = _absolute_moment(powers.coeffs(), bound.rate * spread * narrow)
     degree = bound.power + (j if slope > 0 and bound.curvature > 0 else 0)
     return TailBound(
         (bound.constant * narrow * mean).upper(),
@@ -919,21 +874,6 @@ def _mean_growth(
         (bound.curvature * slope * slope / v).upper(),
         one,
     )
-
-
-def _power(polynomial: list[Ball], exponent: int) -> list[Ball]:
-    result = [0 * polynomial[0] + 1]
-    for _ in range(exponent):
-        result = _product(result, polynomial)
-    return result
-
-
-def _product(first: list[Ball], second: list[Ball]) -> list[Ball]:
-    result = [0 * first[0]] * (len(first) + len(second) - 1)
-    for i, x in enumerate(first):
-        for k, y in enumerate(second):
-            result[i + k] = result[i + k] + x * y
-    return result
 
 
 def _absolute_moment(coefficients: list[Ball], rate: Ball) -> Ball:

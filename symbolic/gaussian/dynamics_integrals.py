@@ -18,6 +18,7 @@ measure, and the arcsine law does the rest; polynomials follow by Wick's theorem
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy as sp
@@ -30,23 +31,9 @@ from .expectation import GaussianExpectation, GaussianVector, JointExpectation, 
 def two_point_integral(g: str | sp.Expr | Activation, covariance: Any) -> sp.Expr:
     r"""Return :math:`I_2 = \mathbb{E}[g(x_1) g(x_2)]`.
 
-    Parameters
-    ----------
-    g : str, Expr or Activation
-        The activation, as :func:`.activations.activation` takes it.
-    covariance : Matrix
-        Of (x_1, x_2), shape (2, 2), entries symbolic; the mean is 0. Variances that are symbols
-        have to be declared positive.
-
-    Returns
-    -------
-    Expr
-        Closed form.
-
-    Raises
-    ------
-    ClosedFormNotFoundError
-        If no rule applies.
+    `g`: the activation, as :func:`.activations.activation` takes it. `covariance`: of (x_1, x_2),
+    shape (2, 2), entries symbolic; the mean is 0. Variances that are symbols have to be declared
+    positive. The result: closed form. Raises ClosedFormNotFoundError if no rule applies.
 
     Examples
     --------
@@ -56,8 +43,7 @@ def two_point_integral(g: str | sp.Expr | Activation, covariance: Any) -> sp.Exp
     >>> two_point_integral(sp.erf(x / sp.sqrt(2)), [[q, r], [r, t]])
     2*asin(R/(sqrt(Q + 1)*sqrt(T + 1)))/pi
     """
-    g, fields, law = _network(g, covariance, 2)
-    return _closed(g(fields[0]) * g(fields[1]), law, "I2")
+    return _integral(g, covariance, "I2", lambda g, _, x: g(x[0]) * g(x[1]), 2)
 
 
 def two_point_derivative_integral(g: str | sp.Expr | Activation, covariance: Any) -> sp.Expr:
@@ -69,9 +55,7 @@ def two_point_derivative_integral(g: str | sp.Expr | Activation, covariance: Any
     >>> two_point_derivative_integral(x**3, [[2, 1], [1, 1]])
     36
     """
-    g, fields, law = _network(g, covariance, 2)
-    slope = _slope(g)
-    return _closed(slope(fields[0]) * slope(fields[1]), law, "J2")
+    return _integral(g, covariance, "J2", lambda _, slope, x: slope(x[0]) * slope(x[1]), 2)
 
 
 def three_point_integral(g: str | sp.Expr | Activation, covariance: Any) -> sp.Expr:
@@ -83,8 +67,7 @@ def three_point_integral(g: str | sp.Expr | Activation, covariance: Any) -> sp.E
     >>> three_point_integral(sp.erf(x / sp.sqrt(2)), sp.eye(3) + sp.ones(3))
     sqrt(2)/(3*pi)
     """
-    g, fields, law = _network(g, covariance, 3)
-    return _closed(_slope(g)(fields[0]) * fields[1] * g(fields[2]), law, "I3")
+    return _integral(g, covariance, "I3", lambda g, slope, x: slope(x[0]) * x[1] * g(x[2]), 3)
 
 
 def four_point_integral(g: str | sp.Expr | Activation, covariance: Any) -> sp.Expr:
@@ -96,27 +79,27 @@ def four_point_integral(g: str | sp.Expr | Activation, covariance: Any) -> sp.Ex
     >>> four_point_integral(x**2, sp.eye(4) + sp.ones(4))
     88
     """
-    g, fields, law = _network(g, covariance, 4)
-    slope = _slope(g)
-    integrand = slope(fields[0]) * slope(fields[1]) * g(fields[2]) * g(fields[3])
-    return _closed(integrand, law, "I4")
+
+    def integrand(g: Activation, slope: Activation, x: Sequence[sp.Symbol]) -> sp.Expr:
+        return slope(x[0]) * slope(x[1]) * g(x[2]) * g(x[3])
+
+    return _integral(g, covariance, "I4", integrand, 4)
 
 
-def _network(
-    g: str | sp.Expr | Activation, covariance: Any, count: int
-) -> tuple[Activation, tuple[sp.Symbol, ...], GaussianVector]:
+def _integral(
+    g: str | sp.Expr | Activation,
+    covariance: Any,
+    name: str,
+    integrand: Callable[[Activation, Activation, Sequence[sp.Symbol]], sp.Expr],
+    count: int,
+) -> sp.Expr:
+    """Return the average of a function of the activation, its slope and so many fields."""
     fields = sp.symbols(f"x1:{count + 1}", cls=sp.Dummy, real=True)
-    return activation(g, argument="g"), fields, GaussianVector(fields, covariance=covariance)
-
-
-def _slope(g: Activation) -> Activation:
-    if g.jumps:
+    g, law = activation(g, argument="g"), GaussianVector(fields, covariance=covariance)
+    if name != "I2" and g.jumps:
         raise AssumptionError(f"the activation {g.name!r} jumps: its derivative is no function")
-    return Activation(f"d/dz {g.name}", g.derivative)
-
-
-def _closed(integrand: sp.Expr, law: GaussianVector, name: str) -> sp.Expr:
-    result = expect_joint(integrand, law)
+    slope = g if name == "I2" else Activation(f"d/dz {g.name}", g.derivative)
+    result = expect_joint(integrand(g, slope, fields), law)
     if result.has(JointExpectation, GaussianExpectation):
         raise ClosedFormNotFoundError(
             f"no rule gives {name} in closed form for this activation: closed forms exist for "

@@ -56,18 +56,9 @@ _SIGN_DIGITS = 60
 class FormulaBalls:
     """Formulas with exact constants and roots of polynomials for their symbols.
 
-    Parameters
-    ----------
-    constants : mapping of Symbol to Expr
-        Exact real constants without free symbols; infinity is allowed where the formulas have a
-        limit by substitution.
-
-    Raises
-    ------
-    MissingDependencyError
-        If python-flint is not installed.
-    ParameterError
-        If a constant holds a symbol.
+    `constants`: exact real constants without free symbols; infinity is allowed where the formulas
+    have a limit by substitution. Raises MissingDependencyError if python-flint is not installed.
+    Raises ParameterError if a constant holds a symbol.
 
     Examples
     --------
@@ -104,27 +95,17 @@ class FormulaBalls:
     ) -> None:
         """Let a symbol stand for the only root of a polynomial between two numbers.
 
-        Parameters
-        ----------
-        symbol : Symbol
-            The variable of the polynomial.
-        polynomial : Expr
-            Polynomial in `symbol`; its coefficients are formulas.
-        above, below : Expr, optional
-            Formulas: the root is larger, or smaller. That there is exactly one is proven when it
-            is first used.
+        `symbol`: the variable of the polynomial. `polynomial`: polynomial in `symbol`; its
+        coefficients are formulas. `above`, `below`: formulas: the root is larger, or smaller. That
+        there is exactly one is proven when it is first used.
         """
         self._polynomials[symbol] = (polynomial, above, below)
 
     def enclosure(self, formula: sp.Expr, digits: int, *, most: int = MAX_DIGITS) -> Enclosure:
         """Return a proven enclosure of a formula; `most` bounds the digits.
 
-        Raises
-        ------
-        CertificationError
-            If it cannot be proven to so many digits; the message says what failed.
-        ParameterError
-            If `digits` is out of range.
+        Raises CertificationError if it cannot be proven to so many digits; the message says what
+        failed. Raises ParameterError if `digits` is out of range.
         """
         bits = bits_of(digits, most)
         expr = self._prepared(formula)
@@ -168,10 +149,7 @@ class FormulaBalls:
     def real_roots(self, symbol: sp.Symbol, polynomial: sp.Expr, digits: int) -> list[Enclosure]:
         """Return enclosures of all real roots of a polynomial, ascending; all are simple.
 
-        Raises
-        ------
-        CertificationError
-            If they cannot be isolated, as where two of them meet.
+        Raises CertificationError if they cannot be isolated, as where two of them meet.
         """
         bits = bits_of(digits)
         with PRECISION:
@@ -243,7 +221,19 @@ class FormulaBalls:
             if symbol in self._constants:
                 self._known[key] = self._constant(symbol, prec)
             elif symbol in self._polynomials:
-                self._known[key] = self._defined_root(symbol, prec)
+                polynomial, above, below = self._polynomials[symbol]
+                inside = []
+                for root in self._roots(symbol, polynomial, prec):
+                    if all(
+                        self._is_beyond(root, end, side, prec)
+                        for end, side in ((above, 1), (below, -1))
+                    ):
+                        inside.append(root)
+                if len(inside) != 1:
+                    raise CertificationError(
+                        f"the equation of {symbol} has {len(inside)} roots where it should have one"
+                    )
+                self._known[key] = inside[0]
             else:
                 raise ParameterError(f"symbol {symbol} of a formula has no value")
         return self._known[key]
@@ -256,20 +246,6 @@ class FormulaBalls:
             return constant.ball(prec)
         except NotReached as failure:
             raise CertificationError(f"{symbol} is not enclosed: {failure}") from None
-
-    def _defined_root(self, symbol: sp.Symbol, prec: int) -> Ball:
-        polynomial, above, below = self._polynomials[symbol]
-        inside = []
-        for root in self._roots(symbol, polynomial, prec):
-            if all(
-                self._is_beyond(root, end, side, prec) for end, side in ((above, 1), (below, -1))
-            ):
-                inside.append(root)
-        if len(inside) != 1:
-            raise CertificationError(
-                f"the equation of {symbol} has {len(inside)} roots where it should have one"
-            )
-        return inside[0]
 
     def _is_beyond(self, root: Ball, end: sp.Expr | None, side: int, prec: int) -> bool:
         if end is None:

@@ -64,12 +64,8 @@ _DISTANCES = (sp.Rational(8, 7), sp.Rational(17, 11), sp.Rational(31, 3))
 class Branch:
     """An expression without kinks that a function is equal to between two points.
 
-    Attributes
-    ----------
-    expr : Expr
-        The expression, analytic or with the singularities that the function itself has there.
-    left, right : Expr or None
-        The ends; None for infinity.
+    `expr`: the expression, analytic or with the singularities that the function itself has there.
+    `left`, `right`: the ends; None for infinity.
     """
 
     expr: sp.Expr
@@ -518,24 +514,10 @@ def enclosed_hermite_coefficients(
 ) -> tuple[Enclosure, ...]:
     r"""Return proven enclosures of the Hermite coefficients :math:`\mu_0, \dots, \mu_K`.
 
-    Parameters
-    ----------
-    f : Activation, Expr or str
-        What :func:`.activations.activation` takes.
-    order : int
-        K, 0 to 200.
-    digits : int
-        Significant digits to be proven for each, 1 to 1000.
-
-    Returns
-    -------
-    tuple of Enclosure
-        K + 1 of them; exactly 0 by parity, and beyond the degree of a polynomial.
-
-    Raises
-    ------
-    GiantstepError
-        As :func:`enclosed_expectation` and :func:`.activations.activation` do.
+    `f`: what :func:`.activations.activation` takes. `order`: K, 0 to 200. `digits`: significant
+    digits to be proven for each, 1 to 1000. The result: K + 1 of them; exactly 0 by parity, and
+    beyond the degree of a polynomial. Raises GiantstepError as :func:`enclosed_expectation` and
+    :func:`.activations.activation` do.
 
     Examples
     --------

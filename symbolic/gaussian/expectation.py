@@ -154,7 +154,9 @@ def _vanishes_by_parity(integrand: sp.Expr, variable: sp.Symbol) -> bool:
     return True
 
 
-def expect(integrand: str | sp.Expr, variable: sp.Symbol | GaussianVector | None = None) -> sp.Expr:
+def expect(
+    integrand: str | sp.Expr, variable: str | sp.Symbol | GaussianVector | None = None
+) -> sp.Expr:
     r"""Return :math:`\mathbb{E} f` in closed form if a rule gives one, else as a node.
 
     Closed forms are those of a textbook (:mod:`.textbook_forms`).
@@ -164,9 +166,9 @@ def expect(integrand: str | sp.Expr, variable: sp.Symbol | GaussianVector | None
     integrand : Expr or str
         f, a function of the variable or of several; a text is read by
         :func:`.parser.parse_expression`, with these variables and the parameters of the law.
-    variable : Symbol or GaussianVector, optional
-        A standard normal variable, declared real, or the law of jointly Gaussian variables;
-        default, for a text: z.
+    variable : str, Symbol or GaussianVector, optional
+        A standard normal variable, declared real, or its name, or the law of jointly Gaussian
+        variables; default, for a text: z.
 
     Raises
     ------
@@ -190,11 +192,16 @@ def expect(integrand: str | sp.Expr, variable: sp.Symbol | GaussianVector | None
     >>> expect(sp.sign(x) * sp.sign(z), GaussianVector((x, z), covariance=[[1, c], [c, 1]]))
     2*asin(c)/pi
     """
+    if isinstance(variable, str):
+        if not variable.isidentifier():
+            raise ParameterError(f"variable must be one name, such as 'z', got {variable!r:.60}")
+        variable = sp.Symbol(variable, real=True)
     if isinstance(integrand, str):
         variable = sp.Symbol("z", real=True) if variable is None else variable
         integrand = _read(integrand, variable)
     if isinstance(variable, GaussianVector):
         return _as_printed(expect_joint(integrand, variable))
+    as_expression(integrand, "integrand")
     if variable is None:
         raise ParameterError(
             "variable is missing: name the standard normal variable of the integrand, as in "
@@ -220,10 +227,7 @@ def _read(text: str, variable: sp.Symbol | GaussianVector) -> sp.Expr:
 def require_one_meaning(symbols: Iterable[sp.Symbol]) -> None:
     """Refuse symbols of the same name but different assumptions, different objects to SymPy.
 
-    Raises
-    ------
-    AssumptionError
-        Naming the symbol and the assumptions in which the two differ.
+    Raises AssumptionError naming the symbol and the assumptions in which the two differ.
     """
     known: dict[str, sp.Symbol] = {}
     for symbol in sorted((s for s in symbols if not isinstance(s, sp.Dummy)), key=repr):
@@ -429,10 +433,7 @@ def _check_law(law: GaussianVector) -> None:
 def require_real(symbols: Iterable[sp.Symbol], where: str) -> None:
     """Refuse parameters that are not declared real.
 
-    Raises
-    ------
-    AssumptionError
-        Naming the first of them, and how to declare it.
+    Raises AssumptionError naming the first of them, and how to declare it.
     """
     for symbol in sorted(symbols, key=str):
         if not symbol.is_extended_real:
@@ -481,13 +482,6 @@ def on_a_line(integrand: sp.Expr, law: GaussianVector) -> tuple[sp.Expr, sp.Symb
     return None
 
 
-def _radial(integrand: sp.Expr, law: GaussianVector) -> sp.Expr | None:
-    """Average a polynomial times a function of |x| over the length of x."""
-    z = _new_symbol(integrand.free_symbols | law.free_symbols | set(law.variables))
-    inside = radial_integrand(integrand, law.variables, law.mean, law.covariance, z)
-    return None if inside is None else sp.expand(expect(inside, z), deep=False)
-
-
 def _new_symbol(others: set[sp.Symbol]) -> sp.Symbol:
     """The symbol z, so that equal expectations are equal; if there is one already, another."""
     if any(x.name == "z" for x in others):
@@ -500,11 +494,8 @@ def independent_factors(
 ) -> list[tuple[sp.Expr, list[sp.Expr]]] | None:
     """Write f as a sum of constants times products of functions of independent sets of variables.
 
-    Returns
-    -------
-    list of (constant, factors) or None
-        The expectation is the sum of the constants times the products of the factors' expectations.
-        None if some term couples all of its variables and has more than one.
+    The result: the expectation is the sum of the constants times the products of the factors'
+    expectations. None if some term couples all of its variables and has more than one.
 
     Examples
     --------
@@ -656,7 +647,10 @@ class JointExpectation(_Expectation):
             return result
         if line is not None:
             return GaussianExpectation(*line)
-        radial = _radial(integrand, law)
+        # Average a polynomial times a function of |x| over the length of x.
+        z = _new_symbol(integrand.free_symbols | law.free_symbols | set(law.variables))
+        inside = radial_integrand(integrand, law.variables, law.mean, law.covariance, z)
+        radial = None if inside is None else sp.expand(expect(inside, z), deep=False)
         if radial is not None:
             return radial
         apart = _by_independence(integrand, law)
@@ -720,18 +714,10 @@ class JointExpectation(_Expectation):
 def expect_joint(integrand: Any, law: GaussianVector) -> sp.Expr:
     r"""Return :math:`\mathbb{E}f(x)` in closed form if a rule gives one, else as a node.
 
-    Parameters
-    ----------
-    integrand : Expr
-        Function f of the variables of the law; its parameters have to be declared real.
-    law : GaussianVector
-
-    Raises
-    ------
-    AssumptionError
-        If a parameter is not declared real; two symbols have the same name but different
-        assumptions; the expectation of an exponential of a quadratic form diverges or is not known
-        to be finite; a step's argument has a variance that may be 0.
+    `integrand`: function f of the variables of the law; its parameters have to be declared real.
+    Raises AssumptionError if a parameter is not declared real; two symbols have the same name but
+    different assumptions; the expectation of an exponential of a quadratic form diverges or is not
+    known to be finite; a step's argument has a variance that may be 0.
 
     Notes
     -----

@@ -25,7 +25,7 @@ normalisation.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar, overload
@@ -49,20 +49,10 @@ def hermite_polynomial(
 ) -> sp.Expr:
     r"""Return :math:`\mathrm{He}^{[v]}_k(x)` as a sum of powers of x.
 
-    Parameters
-    ----------
-    k : int
-        Order, from 0 to `MAX_ORDER`.
-    x : Expr
-        The argument. If it is a sum, its powers are not multiplied out.
-    variance : Expr
-        v, of either sign, or zero, or symbolic; 1 gives He_k.
-
-    Raises
-    ------
-    ParameterError
-        If `k` is not an integer in that range, or `x` or `variance` is not exact: between powers
-        of opposite sign floating-point numbers would lose all their digits.
+    `k`: order, from 0 to `MAX_ORDER`. `x`: the argument. If it is a sum, its powers are not
+    multiplied out. `variance`: v, of either sign, or zero, or symbolic; 1 gives He_k. Raises
+    ParameterError if `k` is not an integer in that range, or `x` or `variance` is not exact:
+    between powers of opposite sign floating-point numbers would lose all their digits.
 
     Examples
     --------
@@ -318,23 +308,14 @@ def addition_theorem(
 ) -> dict[tuple[int, ...], sp.Expr]:
     r"""Return He_n(w_1 x_1 + … + w_r x_r) as {α: coefficient of He_α(x)}.
 
-    Parameters
-    ----------
-    n : int
-        Order.
-    weights : sequence of Expr
-        w, of any norm; for |w| = 1 only multi-indices with |α| = n occur.
+    `n`: order. `weights`: w, of any norm; for |w| = 1 only multi-indices with |α| = n occur. Raises
+    ParameterError if there is no weight, one is not exact, or the sum would be too long.
 
     Notes
     -----
     For |w| = 1 the coefficient is n!/α! w^α. In general He_n is first written in the family of
     variance |w|², which brings n!/(2^j j! (n-2j)!) (|w|² - 1)^j for |α| = n - 2j. Sines and
     cosines of the same angle are recognised as a unit vector.
-
-    Raises
-    ------
-    ParameterError
-        If there is no weight, one is not exact, or the sum would be too long.
 
     Examples
     --------
@@ -383,6 +364,11 @@ def multi_indices(variables: int, degree: int) -> list[tuple[int, ...]]:
     return _multi_indices(variables, degree)
 
 
+def index_factorial(alpha: Iterable[int]) -> int:
+    """Return α!, the product of the factorials of a multi-index."""
+    return math.prod(map(math.factorial, alpha))
+
+
 def _multi_indices(variables: int, degree: int) -> list[tuple[int, ...]]:
     if variables == 0:
         return [()] if degree == 0 else []
@@ -404,11 +390,7 @@ class Conversion:
 
     Called with a sequence, order 0 first, or a mapping from orders or multi-indices to values.
 
-    Attributes
-    ----------
-    source : str
-        What is converted, for messages.
-    power : Rational
+    `source`: what is converted, for messages.
 
     Examples
     --------
@@ -469,11 +451,8 @@ def mehler_kernel(x: sp.Expr, y: sp.Expr, rho: sp.Expr | Fraction | int) -> sp.E
     The density of two standard normal variables of correlation ρ, relative to independent ones:
     :math:`(1-\rho^2)^{-1/2} \exp(-(\rho^2(x^2+y^2) - 2\rho xy)/(2(1-\rho^2)))`.
 
-    Raises
-    ------
-    AssumptionError
-        If `rho` is known not to be real with |ρ| < 1; a symbol without assumptions is taken as
-        such.
+    Raises AssumptionError if `rho` is known not to be real with |ρ| < 1; a symbol without
+    assumptions is taken as such.
 
     Examples
     --------
@@ -495,17 +474,8 @@ def mehler_smoothing(
 ) -> tuple[sp.Expr, ...]:
     r"""Return the moments of :math:`x \mapsto \mathbb{E}_z[s(\rho x + \sqrt{1-\rho^2}\,z)]`.
 
-    Parameters
-    ----------
-    moments : sequence of Expr
-        μ_0, …, μ_K of s.
-    rho : Expr
-        Correlation, |ρ| <= 1.
-
-    Returns
-    -------
-    tuple of Expr
-        ρ^k μ_k, as many as were given.
+    `moments`: μ_0, …, μ_K of s. `rho`: correlation, |ρ| <= 1. The result: ρ^k μ_k, as many as were
+    given.
 
     Examples
     --------

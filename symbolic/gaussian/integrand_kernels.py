@@ -125,11 +125,8 @@ def group_by_kernel(terms: tuple[sp.Expr, ...], z: sp.Symbol) -> dict[sp.Expr, d
 def split_kernel(kernel: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr | None, list[sp.Expr]] | None:
     """Separate the exponential (its exponent) from the other factors, steps merged.
 
-    Returns
-    -------
-    (exponent, factors) or None
-        The exponent is None if there is no exponential. None alone if a power of a factor is no
-        positive integer.
+    The result: the exponent is None if there is no exponential. None alone if a power of a factor
+    is no positive integer.
 
     Examples
     --------

@@ -138,11 +138,7 @@ def _expectations(expr: sp.Expr) -> list[GaussianExpectation]:
 class _Sum:
     """The expectation of a sum of functions of one variable without factors of the variable.
 
-    Attributes
-    ----------
-    variable : Symbol
-    terms : dict from Expr to Expr
-        Function, and its coefficient, free of the variable.
+    `terms`: function, and its coefficient, free of the variable.
     """
 
     variable: sp.Symbol
@@ -360,16 +356,8 @@ def _lowered(k: int, g: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.E
 def canonical(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
     r"""Return a function of z in one spelling, so that equal parts look equal.
 
-    Parameters
-    ----------
-    f : Expr
-    z : Symbol
-
-    Returns
-    -------
-    Expr
-        Equal to `f`, with quotients of hyperbolic functions as tanh, and the tails of the normal
-        law, where something is divided by them, as :math:`\Phi`.
+    The result: equal to `f`, with quotients of hyperbolic functions as tanh, and the tails of the
+    normal law, where something is divided by them, as :math:`\Phi`.
 
     Examples
     --------
@@ -382,7 +370,9 @@ def canonical(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
     inner = [n for n in _expectations(f) if z in n.free_symbols]
     f = f.xreplace({n: _spread(n) for n in inner})
     if f.has(log_normal_cdf, erfcx) or any(
-        _divides(p) and p.has(sp.erf, sp.erfc, normal_cdf) for p in f.atoms(sp.Pow, sp.log)
+        (isinstance(p, sp.log) or bool(p.exp.is_number and p.exp.is_negative))
+        and p.has(sp.erf, sp.erfc, normal_cdf)
+        for p in f.atoms(sp.Pow, sp.log)
     ):
         f = _in_normal_cdf(f)
     tilted = [g for g in f.atoms(sigmoid) if _tilt(g.args[0] / 2, z)]
@@ -427,10 +417,6 @@ def collected(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
         result[rest] = result.get(rest, sp.S.Zero) + coefficient
     number, rest = _common_factor_outside(sp.Add(*(_collected(c) * g for g, c in result.items())))
     return number * rest
-
-
-def _divides(f: sp.Expr) -> bool:
-    return isinstance(f, sp.log) or bool(f.exp.is_number and f.exp.is_negative)
 
 
 def _in_normal_cdf(f: sp.Expr) -> sp.Expr:

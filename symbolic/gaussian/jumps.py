@@ -24,17 +24,8 @@ from ..expressions.functions import HALF
 def single_comparisons(expr: sp.Expr, place: str = "the expression") -> sp.Expr:
     """Write each Piecewise so that its conditions are single comparisons by <, <=, > or >=.
 
-    Parameters
-    ----------
-    expr : Expr
-    place : str
-        Where the expression stands, for the message.
-
-    Raises
-    ------
-    EmissionError
-        If a condition is no logical combination of comparisons, or no case is left for some
-        values.
+    `place`: where the expression stands, for the message. Raises EmissionError if a condition is no
+    logical combination of comparisons, or no case is left for some values.
 
     Examples
     --------
@@ -106,16 +97,9 @@ def integrate_deltas(value: sp.Expr) -> sp.Expr:
     Here :math:`z_0 = -c/s` and φ is the normal density; a slope s of zero means that there is no
     jump, and gives zero.
 
-    Parameters
-    ----------
-    value : Expr
-        An expression with 𝔼 nodes.
-
-    Raises
-    ------
-    EmissionError
-        For a delta function outside of an expectation, of an argument that is not affine in the
-        variable, with a derivative, or with a table as a factor.
+    `value`: an expression with 𝔼 nodes. Raises EmissionError for a delta function outside of an
+    expectation, of an argument that is not affine in the variable, with a derivative, or with a
+    table as a factor.
 
     Examples
     --------
@@ -182,12 +166,8 @@ _INEQUALITIES = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.Greate
 def jumps_as_steps(expr: sp.Expr, at_rest: Collection[sp.Expr] = ()) -> sp.Expr:
     """Return `expr` with integrands that are affine in their steps, and jump by steps only.
 
-    Parameters
-    ----------
-    expr : Expr
-        What is continuous in it stays as it is.
-    at_rest : collection of Expr
-        Steps and signs that nothing differentiates; they stay, too.
+    `expr`: what is continuous in it stays as it is. `at_rest`: steps and signs that nothing
+    differentiates; they stay, too.
 
     Examples
     --------

@@ -263,15 +263,9 @@ def radial_integrand(
 ) -> sp.Expr | None:
     r"""Return h with :math:`\mathbb{E}f(x) = \mathbb{E}h(z)` for a polynomial times g(|x|).
 
-    Parameters
-    ----------
-    integrand : Expr
-        f, a sum of monomials times functions of :math:`x_1^2 + \dots + x_k^2`.
-    variables : sequence of Symbol
-    mean, covariance
-        Of the variables; None is returned unless they are independent, centred, of one variance.
-    z : Symbol
-        The standard normal variable of h.
+    `integrand`: f, a sum of monomials times functions of :math:`x_1^2 + \dots + x_k^2`. `mean`,
+    `covariance`: of the variables; None is returned unless they are independent, centred, of one
+    variance. `z`: the standard normal variable of h.
 
     Examples
     --------

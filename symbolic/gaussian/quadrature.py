@@ -281,14 +281,7 @@ _MOST_TERMS = 20
 
 @dataclass(frozen=True)
 class Products:
-    """A sum of products of a function of x and one of y, standard normal of correlation r.
-
-    Attributes
-    ----------
-    terms : list of pairs of Expr
-    x, y : Symbol
-    correlation : Expr
-    """
+    """A sum of products of a function of x and one of y, standard normal of correlation r."""
 
     terms: list[tuple[sp.Expr, sp.Expr]]
     x: sp.Symbol
@@ -343,10 +336,8 @@ def as_products(
 def product_value(products: Products, prec: int, ctx: Any) -> Any:
     """Return the expectation to `prec` bits, in an mpmath context that works with more.
 
-    Raises
-    ------
-    NotConverged
-        If the rules do not agree before they become long, or a value is not a finite real number.
+    Raises NotConverged if the rules do not agree before they become long, or a value is not a
+    finite real number.
     """
     correlation = ctx.mpf(products.correlation._to_mpmath(2 * ctx.prec)._mpf_)
     sides = [

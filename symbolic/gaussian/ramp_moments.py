@@ -54,12 +54,8 @@ class ramp_moment(RampAverage):
     :math:`S_1(x) = \mathbb{E}\,\mathrm{relu}(x + \sqrt v\,\eta)` with a standard normal η, and
     :math:`S_{n-1} = S_n'`: the distribution function, the density, and the derivatives of that.
 
-    Parameters
-    ----------
-    n, k : int
-        n ≤ 1 and k ≥ 0.
-    a, h, v : Expr
-        Where the ramp begins, its width h ≥ 0, and the variance v > 0.
+    `n`, `k`: n ≤ 1 and k ≥ 0. `a`, `h`, `v`: where the ramp begins, its width h ≥ 0, and the
+    variance v > 0.
 
     Examples
     --------
@@ -98,10 +94,7 @@ class ramp_moment(RampAverage):
     def labelled(self, rest: sp.Expr, covariance: sp.Expr, field: sp.Expr) -> sp.Expr:
         """Return the average with the same ramp where a field is positive.
 
-        Parameters
-        ----------
-        rest, covariance, field : Expr
-            Arguments w, t and e of :class:`labelled_ramp_moment`.
+        `rest`, `covariance`, `field`: arguments w, t and e of :class:`labelled_ramp_moment`.
         """
         return labelled_ramp_moment(*self.args[:4], rest, covariance, field)
 
@@ -113,14 +106,8 @@ class labelled_ramp_moment(RampAverage):
     of variance 1, X of covariance t with F and of variance w when F is known; and
     :math:`S_{n-1} = S_n'`.
 
-    Parameters
-    ----------
-    n, k : int
-        n ≤ 1 and k ≥ 0.
-    a, h : Expr
-        Where the ramp begins, and its width h ≥ 0.
-    w, t, e : Expr
-        The variance w > 0, the covariance and the mean of the field.
+    `n`, `k`: n ≤ 1 and k ≥ 0. `a`, `h`: where the ramp begins, and its width h ≥ 0. `w`, `t`, `e`:
+    the variance w > 0, the covariance and the mean of the field.
 
     Examples
     --------
@@ -171,13 +158,8 @@ class kink_moment(RampAverage):
     r on its right: :math:`M_V' = u/V` between l and r. Where 0 is between them, a wide ramp makes
     :math:`M_V'` small, and nothing is left of it as the difference of l and a ramp.
 
-    Parameters
-    ----------
-    j, k : int
-    u, V, v : Expr
-        Distance from the kink, step of the envelope V > 0, and the variance v > 0.
-    l, r : Expr
-        Slopes, l < r.
+    `u`, `V`, `v`: distance from the kink, step of the envelope V > 0, and the variance v > 0. `l`,
+    `r`: slopes, l < r.
 
     Examples
     --------

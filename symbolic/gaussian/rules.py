@@ -346,10 +346,8 @@ def change_of_measure(
 ) -> tuple[sp.Expr, Vector, Matrix]:
     r"""Return c, m', Σ' with :math:`\mathbb{E}[e^{q(x)} f(x)] = c\, \mathbb{E}'f(x)`.
 
-    Raises
-    ------
-    AssumptionError
-        If the expectation of the exponential is infinite or not known to be finite.
+    Raises AssumptionError if the expectation of the exponential is infinite or not known to be
+    finite.
     """
     support = [i for i, row in enumerate(exponent.matrix) if any(row)]
     m, sigma = sp.Matrix(mean), sp.Matrix(covariance)

@@ -41,17 +41,9 @@ from .jumps import jumps_as_steps
 def smooth_partial(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """Return the derivative of `expr` with respect to `x` without a Dirac delta under 𝔼.
 
-    Parameters
-    ----------
-    expr : Expr
-        May hold 𝔼 nodes, also inside one another.
-    x : Symbol
-        A parameter or an unknown; no bound variable.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If the points where an integrand jumps cannot be found, or tables would be needed there.
+    `expr`: may hold 𝔼 nodes, also inside one another. `x`: a parameter or an unknown; no bound
+    variable. Raises UnsupportedExpressionError if the points where an integrand jumps cannot be
+    found, or tables would be needed there.
 
     Examples
     --------

@@ -33,12 +33,7 @@ from ..expressions.functions import log_cosh, relu, sigmoid, softplus
 class TailBound:
     r"""The bound C t^n exp(a t + q t²) for t >= start; all entries are real balls.
 
-    Attributes
-    ----------
-    constant, power, rate, curvature : ball
-        C >= 0, n, a and q.
-    start : ball
-        T >= 1.
+    `constant`, `power`, `rate`, `curvature`: C >= 0, n, a and q. `start`: T >= 1.
     """
 
     constant: Ball
@@ -105,12 +100,8 @@ class TailBound:
 class Growth:
     """How a real quantity grows with t, and what it never falls below.
 
-    Attributes
-    ----------
-    size : TailBound
-        Of its absolute value.
-    least : ball or None
-        A lower bound from the start of `size` on; None if it may have any sign.
+    `size`: of its absolute value. `least`: a lower bound from the start of `size` on; None if it
+    may have any sign.
     """
 
     size: TailBound
@@ -137,12 +128,8 @@ _REAL_FUNCTIONS = (*_BOUNDED_ON_THE_LINE, sp.exp, sp.sinh, sp.cosh)
 class TailAnalysis:
     """Bounds of expressions in t >= 1 and in quantities that depend on it, by their structure.
 
-    Parameters
-    ----------
-    evaluator : BallEvaluator
-        For the constants.
-    known : mapping of Symbol to Growth, optional
-        What grows with t in a known way. The symbols must be declared real.
+    `evaluator`: for the constants. `known`: what grows with t in a known way. The symbols must be
+    declared real.
     """
 
     def __init__(
@@ -429,11 +416,7 @@ class TailAnalysis:
 def is_real_valued(expr: sp.Expr, variable: sp.Symbol = T) -> bool:
     """Whether an expression is provably real for all large t (and not an infinity there).
 
-    Parameters
-    ----------
-    expr : Expr
-    variable : Symbol
-        t by default; with another real variable the answer is for its whole line.
+    `variable`: t by default; with another real variable the answer is for its whole line.
     """
     if expr.is_extended_real:
         return True
@@ -466,23 +449,10 @@ def tail_bound(
 ) -> TailBound:
     r"""Bound a function without kinks for z = direction·t, t → ∞.
 
-    Parameters
-    ----------
-    expr : Expr
-        Smooth branch of the function that holds far out, in `variable`.
-    variable : Symbol
-        z.
-    direction : int
-        1 or −1.
-    evaluator : BallEvaluator
-        For the constants.
-
-    Raises
-    ------
-    AssumptionError
-        If the function is not known to stay below exp(z²/2), as the expectation needs.
-    UnsupportedExpressionError
-        If a part of the expression cannot be bounded; the message names it.
+    `expr`: smooth branch of the function that holds far out, in `variable`. `variable`: z.
+    `direction`: 1 or −1. `evaluator`: for the constants. Raises AssumptionError if the function is
+    not known to stay below exp(z²/2), as the expectation needs. Raises UnsupportedExpressionError
+    if a part of the expression cannot be bounded; the message names it.
 
     Examples
     --------
@@ -506,12 +476,8 @@ def smooth_growth(
 ) -> TailBound:
     """Bound a function as :func:`tail_bound` does, however fast it grows.
 
-    Raises
-    ------
-    AssumptionError
-        If it may grow faster than the exponential of any multiple of z².
-    UnsupportedExpressionError
-        If a part of the expression cannot be bounded; the message names it.
+    Raises AssumptionError if it may grow faster than the exponential of any multiple of z². Raises
+    UnsupportedExpressionError if a part of the expression cannot be bounded; the message names it.
     """
     return TailAnalysis(evaluator).size(expr.subs(variable, direction * T))
 
@@ -519,19 +485,9 @@ def smooth_growth(
 def cutoff_for(bounds: list[TailBound], tolerance: Ball, least: Ball) -> tuple[Ball, Ball]:
     r"""Return a cutoff L >= `least` and a bound of the mass of \|f\| beyond it.
 
-    Parameters
-    ----------
-    bounds : list of TailBound
-        One for each half-line that counts.
-    tolerance : ball
-        The mass is at most this.
-    least : ball
-        Where the bounds begin to hold, besides their own start.
-
-    Raises
-    ------
-    AssumptionError
-        If there is no such cutoff up to 10⁹.
+    `bounds`: one for each half-line that counts. `tolerance`: the mass is at most this. `least`:
+    where the bounds begin to hold, besides their own start. Raises AssumptionError if there is no
+    such cutoff up to 10⁹.
     """
     cutoff = least.upper().ceil().max(type(least)(1))
     while cutoff < _FARTHEST:
@@ -625,10 +581,8 @@ def integrand_tails(
 def mass_outside(bound: TailBound, reach: Ball, what: str = "an integrand") -> Ball:
     r"""Bound :math:`\int_{|\kappa| > R} |g|\varphi` of an integrand with the bound \|g\|.
 
-    Raises
-    ------
-    CertificationError
-        If the bound does not apply from R on, or does not decay there against the density.
+    Raises CertificationError if the bound does not apply from R on, or does not decay there against
+    the density.
     """
     mass = bound.mass_beyond(reach)
     if mass is None:

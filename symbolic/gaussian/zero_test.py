@@ -27,6 +27,7 @@ Anything else is an :class:`~giantstep.errors.UndecidedError` that lists what wa
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable
@@ -100,6 +101,7 @@ class Measure:
         return self.denominator + max(self.numerator, 0.0) * (self.degree - 1)
 
 
+@functools.lru_cache(maxsize=4096)
 def measure(expr: sp.Expr) -> Measure | None:
     """Return bounds of an algebraic number, or None if the expression is not known to be one.
 
@@ -110,22 +112,50 @@ def measure(expr: sp.Expr) -> Measure | None:
     >>> measure(sp.pi) is None
     True
     """
-    return _measure(expr, {})
+    if expr.is_Rational:
+        return Measure(_log2(abs(expr.p)), _log2(expr.q))
+    if expr is sp.I:
+        return Measure(0.0, 0.0, conductor=4, is_real=False)
+    if expr.is_Add:
+        return _sum(expr)
+    if expr.is_Mul:
+        parts = [measure(factor) for factor in expr.args]
+        result = [part for part in parts if part is not None]
+        if len(result) < len(parts):
+            return None
+        return _joined(
+            result, sum(part.numerator for part in result), sum(part.denominator for part in result)
+        )
+    if expr.is_Pow and expr.exp.is_Rational:
+        root, times = int(expr.exp.q), int(expr.exp.p)
+        inside = measure(expr.base)
+        if inside is None:
+            return None
+        above, below = inside.numerator, inside.denominator
+        radicals = inside.radicals
+        if root > 1:
+            # (α/β)^(1/k) is (α β^(k-1))^(1/k) / β, and also α / (α^(k-1) β)^(1/k).
+            if above >= below:
+                above = (above + (root - 1) * below) / root
+            else:
+                below = ((root - 1) * above + below) / root
+            radicals = radicals | {(expr.base, root)}
+        if times < 0:
+            above, below = below, above
+        return Measure(
+            abs(times) * above, abs(times) * below, radicals, inside.conductor, inside.is_real
+        )
+    turn = _rational_turn(expr)
+    if turn is not None:
+        return turn
+    return None
 
 
 def algebraic_is_zero(expr: sp.Expr) -> bool | None:
     """Decide whether an algebraic number is zero.
 
-    Parameters
-    ----------
-    expr : Expr
-        A constant; principal roots.
-
-    Returns
-    -------
-    bool or None
-        None if it is not known to be algebraic, if the proof would need more than `MAX_BITS` bits,
-        or if it holds a division by zero.
+    `expr`: a constant; principal roots. Returns None if it is not known to be algebraic, if the
+    proof would need more than `MAX_BITS` bits, or if it holds a division by zero.
 
     Examples
     --------
@@ -162,43 +192,14 @@ def algebraic_is_zero(expr: sp.Expr) -> bool | None:
     return None
 
 
-def _measure(expr: sp.Expr, known: dict[sp.Expr, Measure | None]) -> Measure | None:
-    if expr not in known:
-        known[expr] = _compute(expr, known)
-    return known[expr]
-
-
-def _compute(expr: sp.Expr, known: dict[sp.Expr, Measure | None]) -> Measure | None:
-    if expr.is_Rational:
-        return Measure(_log2(abs(expr.p)), _log2(expr.q))
-    if expr is sp.I:
-        return Measure(0.0, 0.0, conductor=4, is_real=False)
-    if expr.is_Add:
-        return _sum(expr, known)
-    if expr.is_Mul:
-        parts = [_measure(factor, known) for factor in expr.args]
-        result = [part for part in parts if part is not None]
-        if len(result) < len(parts):
-            return None
-        return _joined(
-            result, sum(part.numerator for part in result), sum(part.denominator for part in result)
-        )
-    if expr.is_Pow and expr.exp.is_Rational:
-        return _power(expr.base, expr.exp, known)
-    turn = _rational_turn(expr)
-    if turn is not None:
-        return turn
-    return None
-
-
-def _sum(expr: sp.Expr, known: dict[sp.Expr, Measure | None]) -> Measure | None:
+def _sum(expr: sp.Expr) -> Measure | None:
     # Rational coefficients are brought to one denominator: the bound does not grow with the
     # number of terms.
     split = [term.as_coeff_Mul() for term in expr.args]
     common = math.lcm(*(int(c.q) for c, _ in split))
     parts = []
     for coefficient, rest in split:
-        part = _measure(rest, known)
+        part = measure(rest)
         if part is None:
             return None
         parts.append((_log2(abs(int(coefficient * common))) + part.numerator, part))
@@ -209,29 +210,6 @@ def _sum(expr: sp.Expr, known: dict[sp.Expr, Measure | None]) -> Measure | None:
     )
     # One unit in the last place of a double does not spoil a bound: it is rounded up here.
     return _joined([part for _, part in parts], above + 1e-6, below + _log2(common))
-
-
-def _power(
-    base: sp.Expr, exponent: sp.Rational, known: dict[sp.Expr, Measure | None]
-) -> Measure | None:
-    root, times = int(exponent.q), int(exponent.p)
-    inside = _measure(base, known)
-    if inside is None:
-        return None
-    above, below = inside.numerator, inside.denominator
-    radicals = inside.radicals
-    if root > 1:
-        # (α/β)^(1/k) is (α β^(k-1))^(1/k) / β, and also α / (α^(k-1) β)^(1/k).
-        if above >= below:
-            above = (above + (root - 1) * below) / root
-        else:
-            below = ((root - 1) * above + below) / root
-        radicals = radicals | {(base, root)}
-    if times < 0:
-        above, below = below, above
-    return Measure(
-        abs(times) * above, abs(times) * below, radicals, inside.conductor, inside.is_real
-    )
 
 
 def _rational_turn(expr: sp.Expr) -> Measure | None:
@@ -385,15 +363,8 @@ _Fraction = tuple[_Sum, _Sum]
 def is_zero_by_structure(expr: sp.Expr) -> bool | None:
     """Decide by the normal form whether a constant, or an expression in symbols, is zero.
 
-    Parameters
-    ----------
-    expr : Expr
-        Exact. Symbols and unknown functions count as independent.
-
-    Returns
-    -------
-    bool or None
-        True is a proof that it is (identically) zero, False a proof that it is not; None: neither.
+    `expr`: exact. Symbols and unknown functions count as independent. The result: True is a proof
+    that it is (identically) zero, False a proof that it is not; None: neither.
 
     Examples
     --------
@@ -818,7 +789,17 @@ def _decide(value: sp.Expr, tried: list[str]) -> bool | None:
     if value.is_Rational:
         return bool(value.is_zero)
     if value.is_Mul:
-        return _product(value, tried)
+        # A product is zero if a factor is; each factor is asked by itself.
+        decisions = []
+        for factor in value.args:
+            base, exponent = factor.as_base_exp()
+            decisions.append(_decide(base, tried))
+            if decisions[-1] and not exponent.is_positive:
+                tried.append(f"product: it divides by {_shown(base)}, which is zero")
+                return None
+        if any(decisions):
+            return True
+        return None if None in decisions else False
     if value.free_symbols:
         return _in_symbols(value, tried)
     bounds = measure(value)
@@ -837,36 +818,6 @@ def _decide(value: sp.Expr, tried: list[str]) -> bool | None:
         "normal form in pi, exponentials, logarithms, angles and values of other functions: "
         "not zero as far as it sees, and no theorem says that it is not"
     )
-    return _nonzero_by_digits(value, tried)
-
-
-def _product(value: sp.Expr, tried: list[str]) -> bool | None:
-    """A product is zero if a factor is; each factor is asked by itself."""
-    decisions = []
-    for factor in value.args:
-        base, exponent = factor.as_base_exp()
-        decisions.append(_decide(base, tried))
-        if decisions[-1] and not exponent.is_positive:
-            tried.append(f"product: it divides by {_shown(base)}, which is zero")
-            return None
-    if any(decisions):
-        return True
-    return None if None in decisions else False
-
-
-def _in_symbols(value: sp.Expr, tried: list[str]) -> bool | None:
-    names = ", ".join(sorted(str(symbol) for symbol in value.free_symbols))
-    decided = is_zero_by_structure(value)
-    if decided is not None:
-        return decided
-    if value.is_zero is False:
-        return False
-    tried.append(f"identity in {names}: no rule shows that it holds for all their values")
-    tried.append(f"assumptions on {names}: they do not exclude zero; substitute numbers")
-    return None
-
-
-def _nonzero_by_digits(value: sp.Expr, tried: list[str]) -> bool | None:
     for digits in _ENCLOSED_DIGITS:
         try:
             result = enclosure(value, int(digits * _BITS_PER_DIGIT))
@@ -882,6 +833,18 @@ def _nonzero_by_digits(value: sp.Expr, tried: list[str]) -> bool | None:
     if excluded is None:
         excluded = _digits_agree(value, tried)
     return False if excluded else None
+
+
+def _in_symbols(value: sp.Expr, tried: list[str]) -> bool | None:
+    names = ", ".join(sorted(str(symbol) for symbol in value.free_symbols))
+    decided = is_zero_by_structure(value)
+    if decided is not None:
+        return decided
+    if value.is_zero is False:
+        return False
+    tried.append(f"identity in {names}: no rule shows that it holds for all their values")
+    tried.append(f"assumptions on {names}: they do not exclude zero; substitute numbers")
+    return None
 
 
 def _ball_excludes_zero(value: sp.Expr, tried: list[str]) -> bool | None:
@@ -945,14 +908,12 @@ def _without_signs(value: sp.Expr) -> sp.Expr:
             return node
         if is_zero_by_structure(x):
             return rules[type(node)](x, sp.S.Zero)
-        result = next((s for d in _ENCLOSED_DIGITS if (s := _sign(x, d))), 0)
+        result = next(
+            (s for d in _ENCLOSED_DIGITS if (s := enclosed_sign(x, int(d * _BITS_PER_DIGIT)))), 0
+        )
         return rules[type(node)](x, sp.Integer(result)) if result else node
 
     return value.replace(is_known, resolved)
-
-
-def _sign(x: sp.Expr, digits: int) -> int:
-    return enclosed_sign(x, int(digits * _BITS_PER_DIGIT))
 
 
 def _first_line(error: Exception) -> str:

@@ -260,7 +260,8 @@ def _paired_term(variance: sp.Expr, p: Polynomial, j: int, rest: int) -> sp.Expr
     if (rest - j) % 2:
         return sp.S.Zero
     back = (j - rest) // 2  # n = m - back
-    in_m = _in_half_order(p, rest)
+    value = sp.Poly(polynomial_value(p, 2 * _M + rest), _M)
+    in_m = tuple(reversed(value.all_coeffs()))
     while variance.is_nonzero:
         quotient = divided_by_linear(in_m, sp.Rational(2 * back - 1, 2))
         if quotient is None:
@@ -275,12 +276,6 @@ def _paired_term(variance: sp.Expr, p: Polynomial, j: int, rest: int) -> sp.Expr
 def _power_of_half_order(v: sp.Expr, more: int) -> sp.Expr:
     """Return v**(m + more), apart if v cannot be 0: SymPy then joins the constants."""
     return v**_M * v**more if v.is_nonzero else v ** (_M + more)
-
-
-def _in_half_order(p: Polynomial, rest: int) -> Polynomial:
-    """Return the coefficients in m of p(2m + rest)."""
-    value = sp.Poly(polynomial_value(p, 2 * _M + rest), _M)
-    return tuple(reversed(value.all_coeffs()))
 
 
 def _factored(p: Polynomial, order: sp.Expr) -> sp.Expr:

@@ -741,12 +741,8 @@ def slope_variance(function: Activation) -> sp.Expr:
 def correlation_square(linear_square: sp.Expr, square: sp.Expr, ratio: sp.Expr) -> sp.Expr:
     r"""Return the limit of :math:`|X^\top v/n|^2` for n values v of n Gaussian inputs in d.
 
-    Parameters
-    ----------
-    linear_square, square : Expr
-        :math:`|\mathbb{E}[v\,x]|^2` and :math:`\mathbb{E}\,v^2`.
-    ratio : Expr
-        n/d, kept fixed as both grow.
+    `linear_square`, `square`: :math:`|\mathbb{E}[v\,x]|^2` and :math:`\mathbb{E}\,v^2`. `ratio`:
+    n/d, kept fixed as both grow.
 
     Notes
     -----

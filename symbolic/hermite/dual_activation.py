@@ -129,17 +129,9 @@ class DualActivation(Typeset, Drawn):
     def value(self, rho: sp.Expr | int | float, *, digits: int = 20) -> DualValue:
         """Return the value at a correlation, with a bound of its error.
 
-        Parameters
-        ----------
-        rho : number in [-1, 1]
-            Numbers that are not rational are replaced by a decimal with 30 digits more.
-        digits : int
-            Significant digits printed, 1 to 1000; the bound includes rounding.
-
-        Raises
-        ------
-        ParameterError
-            If `rho` is not a real number in [-1, 1], or `digits` is out of range.
+        `rho`: numbers that are not rational are replaced by a decimal with 30 digits more.
+        `digits`: significant digits printed, 1 to 1000; the bound includes rounding. Raises
+        ParameterError if `rho` is not a real number in [-1, 1], or `digits` is out of range.
         """
         digits = checked_digits(digits)
         at = as_expression(rho, "rho")
@@ -183,10 +175,7 @@ class DualActivation(Typeset, Drawn):
     def derivative(self) -> DualActivation:
         r"""Return the dual of the derivatives, :math:`d\hat{f}_g/d\rho = \mathbb{E}[f'(u)g'(v)]`.
 
-        Raises
-        ------
-        AssumptionError
-            If f or g jumps.
+        Raises AssumptionError if f or g jumps.
         """
         first, second = (Activation(f"d/dz {s.name}", s.derivative) for s in (self.f, self.g))
         return _dual(first, second, self.rho, None if self.order < 0 else max(self.order - 1, 0))
@@ -194,10 +183,7 @@ class DualActivation(Typeset, Drawn):
     def picture(self) -> Lines:
         """Return the function over all correlations.
 
-        Raises
-        ------
-        ParameterError
-            If the closed form has parameters.
+        Raises ParameterError if the closed form has parameters.
         """
         if open_symbols := self.expr.free_symbols - {self.rho}:
             names = ", ".join(sorted(map(str, open_symbols)))

@@ -169,18 +169,10 @@ def spiked_rows(
     .. math:: m_i = \langle w_i^0, v\rangle + \lambda_i, \qquad
               \rho_i^2 = |w_i^0|^2 - \langle w_i^0, v\rangle^2 .
 
-    Parameters
-    ----------
-    scales : sequence of numbers
-        λ_i, the step along the spike.
-    initial_overlaps, initial_norms : sequence of numbers, optional
-        :math:`\langle w_i^0, v\rangle` and :math:`|w_i^0|`; by default 0 and 1, the limit of unit
-        rows that know nothing of v in high dimension.
-
-    Raises
-    ------
-    ParameterError
-        If the lengths differ, or a row has no part outside the spike.
+    `scales`: λ_i, the step along the spike. `initial_overlaps`, `initial_norms`: :math:`\langle
+    w_i^0, v\rangle` and :math:`|w_i^0|`; by default 0 and 1, the limit of unit rows that know
+    nothing of v in high dimension. Raises ParameterError if the lengths differ, or a row has no
+    part outside the spike.
 
     Examples
     --------
@@ -427,10 +419,7 @@ class ConditionalEquivalence(Typeset):
     def coefficient(self, k: int) -> ConditionalCoefficient:
         r"""Return :math:`b_k = \mathbb{E}[\sigma(c + \rho z)\,\mathrm{He}_k(z)]`.
 
-        Parameters
-        ----------
-        k : int
-            Order, 0 to 32; b_0 = μ and b_1 = ρβ.
+        `k`: order, 0 to 32; b_0 = μ and b_1 = ρβ.
         """
         k = checked_order(k)
         if k > HIGHEST_ORDER:
@@ -442,16 +431,9 @@ class ConditionalEquivalence(Typeset):
     def residual_covariance(self, order: int = 2) -> sp.Expr:
         r"""Return the off-diagonal :math:`\Psi_{ij}` as a polynomial in the correlation c_ij.
 
-        Parameters
-        ----------
-        order : int
-            K, at least 2: :math:`\sum_{k=2}^K b_{i,k} b_{j,k} c_{ij}^k/k!`. What is left out is at
-            most :math:`|c_{ij}|^{K+1} \sqrt{\Psi_{ii}\Psi_{jj}}`, by the Cauchy–Schwarz inequality.
-
-        Returns
-        -------
-        Expr
-            In c_i, rho_i, c_j, rho_j and c_ij; for order 2 of the size 1/d.
+        `order`: K, at least 2: :math:`\sum_{k=2}^K b_{i,k} b_{j,k} c_{ij}^k/k!`. What is left out
+        is at most :math:`|c_{ij}|^{K+1} \sqrt{\Psi_{ii}\Psi_{jj}}`, by the Cauchy–Schwarz
+        inequality. The result: in c_i, rho_i, c_j, rho_j and c_ij; for order 2 of the size 1/d.
         """
         order = checked_order(order, "K")
         if not 2 <= order <= HIGHEST_ORDER:

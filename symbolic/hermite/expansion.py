@@ -11,7 +11,6 @@ written ``He(2, x1)*x2``, as the parser reads it.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,11 @@ from ...pages import Typeset
 from ..exact.fields import common_field, exact_field
 from ..exact.polynomial_elements import checked_variables, element_from_terms, polynomial_element
 from ..expressions.parser import parse_expression
-from ..gaussian.hermite_polynomials import checked_order, he_coefficients_from_moments
+from ..gaussian.hermite_polynomials import (
+    checked_order,
+    he_coefficients_from_moments,
+    index_factorial,
+)
 from . import tensors as hermite_tensors
 from .heat_flow import checked_element, function_of, symbol_of
 
@@ -74,10 +77,8 @@ def expansion_latex(symbol: PolyElement, *, full: bool = False) -> str:
 def expansion_to_dict(symbol: PolyElement) -> dict[str, Any]:
     """Return names and kinds of the variables, and He-coefficients as exact texts.
 
-    Raises
-    ------
-    UnsupportedExpressionError
-        If a coefficient is a ``CRootOf``, which the parser of expressions does not read.
+    Raises UnsupportedExpressionError if a coefficient is a ``CRootOf``, which the parser of
+    expressions does not read.
 
     Examples
     --------
@@ -103,12 +104,8 @@ def expansion_from_dict(
 ) -> tuple[dict[tuple[int, ...], sp.Expr], list[sp.Symbol]]:
     """Return the He-coefficients by multi-index, and the variables.
 
-    Raises
-    ------
-    ParameterError
-        If the content is not as `expansion_to_dict` makes it.
-    ExpressionError
-        If a coefficient is not an exact number.
+    Raises ParameterError if the content is not as `expansion_to_dict` makes it. Raises
+    ExpressionError if a coefficient is not an exact number.
 
     Examples
     --------
@@ -292,7 +289,7 @@ class HermiteExpansion(Typeset):
         """Return μ_α = E[f He_α]."""
         key = _multi_index(alpha, len(self.variables))
         value = self.symbol_element.get(key, self.field.zero)
-        return self.field.to_sympy(value * self.field.convert(_factorial(key)))
+        return self.field.to_sympy(value * self.field.convert(index_factorial(key)))
 
     def he_coefficients(self) -> dict[tuple[int, ...], sp.Expr]:
         """Return all non-zero c_α by multi-index, by degree and then by the first variables."""
@@ -362,7 +359,7 @@ class HermiteExpansion(Typeset):
         first, second = self._over_one_field(other)
         domain = first.ring.domain
         shared = first.keys() & second.keys()
-        terms = (first[m] * second[m] * domain.convert(_factorial(m)) for m in shared)
+        terms = (first[m] * second[m] * domain.convert(index_factorial(m)) for m in shared)
         return domain.to_sympy(sum(terms, domain.zero))
 
     def __add__(self, other: HermiteExpansion | sp.Expr | Fraction | int) -> HermiteExpansion:
@@ -518,7 +515,3 @@ def _multi_index(alpha: Sequence[int] | int, size: int) -> tuple[int, ...]:
             "give one order per variable"
         )
     return tuple(checked_order(n, f"in the multi-index {alpha!r}") for n in key)
-
-
-def _factorial(alpha: tuple[int, ...]) -> int:
-    return math.prod(map(math.factorial, alpha))

@@ -65,7 +65,9 @@ def heat_flow(
     x**3 - 3*x
     """
     domain = checked_element(element).ring.domain
-    time = _checked_time(time)
+    if isinstance(time, bool) or not isinstance(time, int | sp.Rational):
+        raise ParameterError(f"time must be an int or a Rational, got {time!r}; give 1 or -1")
+    time = sp.Rational(time)
     if time == 0 or not element:
         return element.copy()
     if _flint_is_faster(element) if use_flint is None else use_flint:
@@ -102,15 +104,8 @@ def function_of(element: PolyElement) -> PolyElement:
 def gaussian_moment(exponents: int | Sequence[int]) -> int:
     r"""Return :math:`\mathbb{E}[x^\alpha]` of independent standard normal variables.
 
-    Parameters
-    ----------
-    exponents : int or sequence of int
-        α; an integer is an exponent of a single variable.
-
-    Returns
-    -------
-    int
-        Π (α_i - 1)!! if all α_i are even, else 0.
+    `exponents`: α; an integer is an exponent of a single variable. The result: Π (α_i - 1)!! if all
+    α_i are even, else 0.
 
     Examples
     --------
@@ -171,12 +166,6 @@ field, got x over RR; make one with sympy.ring('x, y', QQ)
 def _even_moment(n: int) -> int:
     """Return (n-1)!!, the moment of an even order."""
     return math.prod(range(1, n, 2))
-
-
-def _checked_time(time: sp.Rational | int) -> sp.Rational:
-    if isinstance(time, bool) or not isinstance(time, int | sp.Rational):
-        raise ParameterError(f"time must be an int or a Rational, got {time!r}; give 1 or -1")
-    return sp.Rational(time)
 
 
 @cache

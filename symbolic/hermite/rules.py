@@ -31,6 +31,7 @@ and the generating function of He_k.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -76,10 +77,7 @@ def _polynomial(coefficients: list[sp.Expr]) -> Polynomial:
 def _sum(p: Polynomial, q: Polynomial) -> Polynomial:
     if not p or not q:
         return p or q
-    longer, shorter = (p, q) if len(p) >= len(q) else (q, p)
-    return _polynomial(
-        [c + d for c, d in zip(longer, shorter, strict=False)] + list(longer[len(shorter) :])
-    )
+    return _polynomial([c + d for c, d in itertools.zip_longest(p, q, fillvalue=sp.S.Zero)])
 
 
 def _scaled(p: Polynomial, factor: sp.Expr) -> Polynomial:
@@ -128,18 +126,10 @@ def polynomial_value(p: Polynomial, k: sp.Expr | int) -> sp.Expr:
 class Base:
     r"""The numbers :math:`h_n = \mathrm{He}^{[v]}_n(A)` and the oscillation that goes with them.
 
-    Attributes
-    ----------
-    argument, variance : Expr
-        A and v, in normal form.
-    frequency : tuple of Expr, or None
-        (l, a): (0, 1) for quarter turns, else the base of the powers (l + ia)^n, whose modulus is
-        A; None without oscillation.
-    phase : Expr
-        φ.
-    scale : Expr
-        A square root of v with the sign that makes ``argument/scale`` simple; it does not
-        distinguish bases.
+    `argument`, `variance`: a and v, in normal form. `frequency`: (l, a): (0, 1) for quarter turns,
+    else the base of the powers (l + ia)^n, whose modulus is A; None without oscillation. `phase`:
+    φ. `scale`: a square root of v with the sign that makes ``argument/scale`` simple; it does not
+    distinguish bases.
     """
 
     argument: sp.Expr
@@ -193,7 +183,11 @@ class Base:
                 return sp.Rational(paired * (-v.p) ** half, v.q**half)
             return paired * (-v) ** half
         if self.argument.is_Rational and self.variance.is_Rational:
-            return _rational_value(self.argument, self.variance, n)
+            known = _recurrence(self.argument, self.variance)
+            first, slope = known[1], Fraction(self.variance.p, self.variance.q)
+            while len(known) <= n:
+                known.append(first * known[-1] - slope * (len(known) - 1) * known[-2])
+            return sp.Rational(known[n].numerator, known[n].denominator)
         return hermite_polynomial(n, self.argument, self.variance)
 
     def waves(self, k: int, n: int) -> tuple[sp.Expr, sp.Expr]:
@@ -214,14 +208,6 @@ class Base:
 def _recurrence(a: sp.Rational, v: sp.Rational) -> list[Fraction]:
     """The values h_0, h_1, … of a rational base as far as they have been asked for."""
     return [Fraction(1), Fraction(a.p, a.q)]
-
-
-def _rational_value(a: sp.Rational, v: sp.Rational, n: int) -> sp.Rational:
-    known = _recurrence(a, v)
-    first, slope = known[1], Fraction(v.p, v.q)
-    while len(known) <= n:
-        known.append(first * known[-1] - slope * (len(known) - 1) * known[-2])
-    return sp.Rational(known[n].numerator, known[n].denominator)
 
 
 def _complex_power(x: sp.Expr, y: sp.Expr, k: int) -> tuple[sp.Expr, sp.Expr]:
@@ -255,12 +241,8 @@ Single = dict[int, dict[sp.Expr, sp.Expr]]
 class Sequence:
     r"""A sequence of moments :math:`\mu_0, \mu_1, \dots` in closed form; immutable by convention.
 
-    Attributes
-    ----------
-    groups : mapping of (Base, Expr) to Terms
-        The weights of each base with its constant factor C.
-    single : Single
-        Values that are added at single orders.
+    `groups`: the weights of each base with its constant factor C. `single`: values that are added
+    at single orders.
 
     Examples
     --------
@@ -347,7 +329,16 @@ class Sequence:
         groups = {}
         for (base, constant), terms in self.groups.items():
             mine = dict(terms)
-            _drop_high_shifts(base, constant, mine, single)
+            # Use h_{k-j} = A h_{k-j-1} - v (k-j-1) h_{k-j-2} until two shifts are left.
+            width = 0 if base.variance == 0 else 1
+            while mine and min(mine) < max(mine) - width:
+                j = min(mine)
+                c, s = weight = mine.pop(j)
+                # h_0 = 1, where the recurrence with h_{-1} = h_{-2} = 0 would give 0.
+                _correct(base, constant, single, j, weight)
+                _add_weight(mine, j + 1, _times_argument(base, weight))
+                below = tuple(_scaled(_times_linear(p, j + 1), -base.variance) for p in (c, s))
+                _add_weight(mine, j + 2, (below[0], below[1]))
             _lift(base, constant, mine, single)
             groups[base, constant] = mine
         return Sequence(groups, single)
@@ -426,19 +417,6 @@ def _correct(base: Base, constant: sp.Expr, single: Single, k: int, w: Weight) -
         _add_single(single, k, constant, _weighted(base.waves(k, 0), w, k))
 
 
-def _drop_high_shifts(base: Base, constant: sp.Expr, terms: Terms, single: Single) -> None:
-    """Use h_{k-j} = A h_{k-j-1} - v (k-j-1) h_{k-j-2} until two shifts are left."""
-    width = 0 if base.variance == 0 else 1
-    while terms and min(terms) < max(terms) - width:
-        j = min(terms)
-        c, s = weight = terms.pop(j)
-        # h_0 = 1, where the recurrence with h_{-1} = h_{-2} = 0 would give 0.
-        _correct(base, constant, single, j, weight)
-        _add_weight(terms, j + 1, _times_argument(base, weight))
-        below = tuple(_scaled(_times_linear(p, j + 1), -base.variance) for p in (c, s))
-        _add_weight(terms, j + 2, (below[0], below[1]))
-
-
 def _lift(base: Base, constant: sp.Expr, terms: Terms, single: Single) -> None:
     """Use v (k-j) h_{k-j-1} = A h_{k-j} - h_{k-j+1} where the polynomials are divisible by k-j."""
     # Results have to hold for all admitted parameters, so never divide by what may be 0.
@@ -476,12 +454,7 @@ OpenTerms = dict[sp.Expr, dict[int, sp.Expr]]
 class Decomposition:
     """An activation, split into a part with moments in closed form and the rest.
 
-    Attributes
-    ----------
-    sequence : Sequence
-        Moments of the first part.
-    open_terms : OpenTerms
-        The rest.
+    `sequence`: moments of the first part. `open_terms`: the rest.
     """
 
     sequence: Sequence
@@ -492,10 +465,7 @@ class Decomposition:
 def decompose(expr: sp.Expr, z: sp.Symbol) -> Decomposition:
     """Split a function of the standard normal variable `z` into closed and open parts.
 
-    Raises
-    ------
-    AssumptionError
-        If a rule applies only under assumptions that the parameters do not have.
+    Raises AssumptionError if a rule applies only under assumptions that the parameters do not have.
 
     Examples
     --------
@@ -513,7 +483,13 @@ def decompose(expr: sp.Expr, z: sp.Symbol) -> Decomposition:
     closed: list[sp.Expr] = []
     left: list[sp.Expr] = []
     for term in _terms(expr):
-        resolved = _resolved(term, z)
+        powers = {
+            e: sp.exp(e.exp * sp.log(e.base))
+            for e in term.atoms(sp.Pow)
+            if e.exp.has(z) and e.base is not sp.S.Exp1
+        }
+        result = as_steps_and_exponentials(term.xreplace(powers) if powers else term)
+        resolved = (result,) if result is term or is_too_long(result) else _terms(result)
         kernels = group_by_kernel(resolved, z)
         known = all(k == 1 or kernel_sequence(k, z) is not None for k in kernels)
         # A term that stays open stays as it was written.
@@ -537,17 +513,6 @@ def decompose(expr: sp.Expr, z: sp.Symbol) -> Decomposition:
 def is_too_long(expr: sp.Expr) -> bool:
     """Whether an expression has too many terms to be multiplied out."""
     return expanded_terms(expr) > _LONGEST_SUM
-
-
-def _resolved(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, ...]:
-    """Return the terms of a product after relu, abs, cosh, ... are written by steps and exp."""
-    powers = {
-        e: sp.exp(e.exp * sp.log(e.base))
-        for e in term.atoms(sp.Pow)
-        if e.exp.has(z) and e.base is not sp.S.Exp1
-    }
-    result = as_steps_and_exponentials(term.xreplace(powers) if powers else term)
-    return (result,) if result is term or is_too_long(result) else _terms(result)
 
 
 def _terms(expr: sp.Expr) -> tuple[sp.Expr, ...]:

@@ -24,7 +24,7 @@ from sympy.polys.rings import PolyElement
 from ...errors import AssumptionError, ParameterError
 from ..exact.fields import common_field, exact_field
 from ..expressions.exact_numbers import require_exact
-from ..gaussian.hermite_polynomials import checked_order
+from ..gaussian.hermite_polynomials import checked_order, index_factorial
 
 _MOST_ENTRIES = 100_000
 
@@ -45,10 +45,7 @@ def homogeneous_part(element: PolyElement, k: int) -> PolyElement:
 def hermite_tensor(symbol: PolyElement, k: int) -> sp.ImmutableDenseNDimArray:
     r"""Return :math:`C_k = \mathbb{E}[\nabla^k f]`, shape (r, …, r), of the symbol of f.
 
-    Raises
-    ------
-    ParameterError
-        If `k` is no order or the array would have more than 100 000 entries.
+    Raises ParameterError if `k` is no order or the array would have more than 100 000 entries.
 
     Examples
     --------
@@ -71,7 +68,7 @@ def hermite_tensor(symbol: PolyElement, k: int) -> sp.ImmutableDenseNDimArray:
 
 
 def _moment(domain: Any, monomial: tuple[int, ...], coefficient: Any) -> sp.Expr:
-    return domain.to_sympy(coefficient * domain.convert(math.prod(map(math.factorial, monomial))))
+    return domain.to_sympy(coefficient * domain.convert(index_factorial(monomial)))
 
 
 @overload
@@ -91,26 +88,10 @@ def contract(
 ) -> sp.Expr | sp.ImmutableDenseMatrix:
     """Return C_k[w, …, w], or with one argument left open the vector C_k[w, …, w, ·].
 
-    Parameters
-    ----------
-    symbol : PolyElement
-        F, in r variables.
-    k : int
-        Order of the tensor; at least `leave`.
-    w : sequence of Expr, length r
-        Exact numbers, of any norm, or expressions; with numbers only the result is in the normal
-        form of their field.
-    leave : 0 or 1
-        How many arguments are left open.
-
-    Returns
-    -------
-    Expr, or ImmutableDenseMatrix of shape (r, 1)
-
-    Raises
-    ------
-    ParameterError
-        If `k`, the length of `w` or `leave` is wrong, or `w` not exact.
+    `symbol`: F, in r variables. `k`: order of the tensor; at least `leave`. `w`: exact numbers, of
+    any norm, or expressions; with numbers only the result is in the normal form of their field.
+    `leave`: how many arguments are left open. The result: Expr, or ImmutableDenseMatrix of shape
+    (r, 1). Raises ParameterError if `k`, the length of `w` or `leave` is wrong, or `w` not exact.
 
     Examples
     --------
@@ -169,24 +150,10 @@ def _evaluated(pieces: list[PolyElement], vector: list[sp.Expr], factor: int) ->
 def rotated(symbol: PolyElement, rotation: sp.MatrixBase) -> PolyElement:
     """Return F(Rξ), the symbol of x ↦ f(Rx), for an orthogonal R.
 
-    Parameters
-    ----------
-    symbol : PolyElement
-        F, in r variables.
-    rotation : Matrix of shape (r, r)
-        R with exact numbers; reflections are allowed.
-
-    Returns
-    -------
-    PolyElement
-        In a ring over the field that holds the coefficients and the entries of R.
-
-    Raises
-    ------
-    ParameterError
-        If R is not a matrix of that shape.
-    AssumptionError
-        If R is not orthogonal, which is decided exactly.
+    `symbol`: F, in r variables. `rotation`: R with exact numbers; reflections are allowed, Matrix
+    of shape (r, r). The result: in a ring over the field that holds the coefficients and the
+    entries of R. Raises ParameterError if R is not a matrix of that shape. Raises AssumptionError
+    if R is not orthogonal, which is decided exactly.
 
     Examples
     --------
@@ -202,7 +169,7 @@ def rotated(symbol: PolyElement, rotation: sp.MatrixBase) -> PolyElement:
         sum((from_matrix(c) * g for c, g in zip(row, target.gens, strict=True)), target.zero)
         for row in rows
     ]
-    return _composed({m: from_ring(c) for m, c in symbol.items()}, images, target)
+    return composed({m: from_ring(c) for m, c in symbol.items()}, images, target)
 
 
 def orthogonal_matrix(
@@ -210,18 +177,9 @@ def orthogonal_matrix(
 ) -> sp.ImmutableMatrix:
     """Return an orthogonal matrix of exact numbers, given as a matrix or by its rows.
 
-    Parameters
-    ----------
-    rotation : Matrix, or sequence of sequences
-    size : int
-        Number of rows and of columns.
-
-    Raises
-    ------
-    ParameterError
-        If it is not of that shape, or holds a floating-point number.
-    AssumptionError
-        If it is not orthogonal, which is decided exactly.
+    `size`: number of rows and of columns. Raises ParameterError if it is not of that shape, or
+    holds a floating-point number. Raises AssumptionError if it is not orthogonal, which is decided
+    exactly.
 
     Examples
     --------
@@ -274,10 +232,10 @@ def _orthogonal_rows(rotation: sp.MatrixBase, size: int) -> tuple[Any, list[list
     return number_field, rows
 
 
-def _composed(
+def composed(
     terms: dict[tuple[int, ...], Any], images: list[PolyElement], ring: Any
 ) -> PolyElement:
-    """Horner's rule in the last variable, on coefficients that are polynomials in the others."""
+    """Return Σ c_α Π images^α, by Horner's rule in one image after the other."""
     if not terms:
         return ring.zero
     if not images:
@@ -287,5 +245,5 @@ def _composed(
         slices.setdefault(monomial[-1], {})[monomial[:-1]] = c
     total = ring.zero
     for power in range(max(slices), -1, -1):
-        total = total * images[-1] + _composed(slices.get(power, {}), images[:-1], ring)
+        total = total * images[-1] + composed(slices.get(power, {}), images[:-1], ring)
     return total

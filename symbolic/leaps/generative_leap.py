@@ -3,7 +3,7 @@ r"""The generative leap: the lowest order at which some transform of the label s
 One index (Damian, Pillaud-Vivien, Lee, Bruna, arXiv 2403.05529): the generative exponent is
 :math:`k^* = \min\{k \ge 1 : \mathbb{E}[\mathrm{He}_k(z) \mid y] \not\equiv 0\}`, the lowest
 information exponent of any T(y). Several (Damian, Lee, Bruna, arXiv 2506.05500): the greedy run of
-:mod:`.isotropic_leap` with :math:`\mathbb{E}[\text{order-}k\text{ tensor in } U^\perp \mid y,
+:func:`.isotropic_leap` with :math:`\mathbb{E}[\text{order-}k\text{ tensor in } U^\perp \mid y,
 x_U]`; it is at most the rotation-invariant leap, which only uses T(y) = y. Bounds are computed,
 with certificates (derived here).
 
@@ -29,14 +29,13 @@ and by Stein's lemma :math:`\mathbb{E}[y^p q] = \mathbb{E}[\nabla_q y^p]` and :m
 
 from __future__ import annotations
 
-import enum
 import functools
 import html
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 import sympy as sp
 from sympy.polys.rings import PolyElement
@@ -44,23 +43,22 @@ from sympy.polys.rings import PolyElement
 from ...errors import AssumptionError, GiantstepError, UndecidedError, UnsupportedExpressionError
 from ...json_document import WritesJson
 from ...pages import Typeset
-from ..exact.constant_enclosures import enclosed_sign
 from ..exact.fields import common_field
-from ..expressions._singularities import affine_slope, expanded
+from ..expressions._singularities import expanded
+from ..expressions.boundedness import far_out
+from ..expressions.expression_text import plain_fields
 from ..expressions.functions import relu
-from ..expressions.parser import Parameters
-from ..expressions.regularity import Parity, analyse, reflectable
+from ..expressions.regularity import Parity, analyse
 from ..gaussian.hermite_polynomials import pairings
-from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.heat_flow import function_of
+from ..hermite.tensors import composed
 from ..targets.cases import without_splitting
 from ..targets.conditional_spans import MultiIndex, SpanRow, SpanSource
 from ..targets.formal_fields import spanned
 from ..targets.spans import spans_of
 from ..targets.subspaces import Element, Subspace, reduced, vector_text
 from ..targets.target import Target, target as read_target
-from .isotropic_leap import isotropic_leap
-from .leap_index import TargetLike, leap_index
+from .leap_index import asked_of_targets, isotropic_leap, leap_index
 from .symmetries import find_symmetry, is_invariant_in, reflection_in
 
 HIGHEST_POWER = 4
@@ -76,16 +74,8 @@ Terms = dict[MultiIndex, Element]
 class Signal:
     """Vectors that a power of the label shows.
 
-    Attributes
-    ----------
-    power : int
-        p of T(y) = y^p.
-    order : int
-        1 for E[y^p q], 2 for the rows of E[y^p (q qᵀ - P)].
-    point : tuple of Expr
-        u, in R^r.
-    vectors : tuple of tuple of Expr
-        In R^r, exact.
+    `power`: p of T(y) = y^p. `order`: 1 for E[y^p q], 2 for the rows of E[y^p (q qᵀ - P)]. `point`:
+    u, in R^r. `vectors`: in R^r, exact.
     """
 
     power: int
@@ -97,12 +87,7 @@ class Signal:
 class LabelMoments:
     """Conditional moments of the powers of a polynomial label.
 
-    Parameters
-    ----------
-    symbol : PolyElement
-        F, the symbol of the target.
-    relevant : Subspace
-        V*.
+    `symbol`: F, the symbol of the target. `relevant`: V*.
 
     Examples
     --------
@@ -124,14 +109,7 @@ class LabelMoments:
     def signals(self, subspace: Subspace, power: int, order: int) -> Iterator[Signal]:
         """Yield what y^power shows at points of a subspace of V*, one signal per point.
 
-        Parameters
-        ----------
-        subspace : Subspace
-            U, part of V*.
-        power : int
-            1 to `HIGHEST_POWER`.
-        order : int
-            1 or 2.
+        `subspace`: U, part of V*. `power`: 1 to `HIGHEST_POWER`. `order`: 1 or 2.
         """
         missing = self.relevant.dimension - subspace.dimension
         for number in range(1 if subspace.is_zero else missing + 1):
@@ -194,7 +172,7 @@ class _LabelAtPoint:
                 if row[i]:
                     image += gen * (row[i] * unit)
             images.append(image)
-        return _horner(cleared, images, 0, ring)
+        return composed(cleared, images, ring)
 
     def vectors(self, power: int, order: int) -> tuple[tuple[sp.Expr, ...], ...]:
         """Return E[y^p q], or the rows of E[y^p (q qᵀ - P)]; without those that vanish."""
@@ -262,10 +240,7 @@ class _LabelAtPoint:
 class _WithoutDenominators:
     """Computation in a ring whose fractions make up the field: much faster than in the field.
 
-    Attributes
-    ----------
-    domain : Domain
-        ZZ for QQ, polynomials for their fractions; an algebraic field is left as it is.
+    `domain`: ZZ for QQ, polynomials for their fractions; an algebraic field is left as it is.
     """
 
     def __init__(self, field: Any) -> None:
@@ -337,21 +312,6 @@ def _point(
     return total
 
 
-def _horner(terms: Terms, images: Sequence[PolyElement], i: int, ring: Any) -> PolyElement:
-    """Return Σ c_α Π images^α, by Horner's rule in one image after the other."""
-    if i == len(images):
-        return ring.ground_new(sum(terms.values(), ring.domain.zero))
-    groups: dict[int, Terms] = {}
-    for alpha, c in terms.items():
-        groups.setdefault(alpha[i], {})[alpha] = c
-    value = ring.zero
-    for n in range(max(groups, default=0), -1, -1):
-        value = value * images[i]
-        if n in groups:
-            value += _horner(groups[n], images, i + 1, ring)
-    return value
-
-
 def _flow(terms: Terms, variances: Sequence[Element]) -> Terms:
     """Return the Hermite coefficients of a polynomial in Gaussian variables of these variances."""
     for a, variance in enumerate(variances):
@@ -402,6 +362,11 @@ class GenerativeStep:
     witness: str
     subspace: Subspace
     coefficients: tuple[tuple[sp.Expr, ...], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON; coefficients as SymPy prints them."""
+        printed = {"coefficients": [list(map(str, vector)) for vector in self.coefficients]}
+        return plain_fields(self, "order", "transform", "witness", "subspace") | printed
 
 
 @dataclass(frozen=True)
@@ -511,39 +476,13 @@ class GenerativeLeap(Typeset, WritesJson):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {
-            "target": self.target,
-            "lower": self.lower,
-            "upper": self.upper,
-            "standing": self.standing,
-            "lower_certificate": self.lower_certificate,
-            "steps": [
-                {
-                    "order": step.order,
-                    "transform": step.transform,
-                    "witness": step.witness,
-                    "subspace": step.subspace.to_dict(),
-                    "coefficients": [list(map(str, vector)) for vector in step.coefficients],
-                }
-                for step in self.steps
-            ],
-        }
+        names = ("target", "lower", "upper", "standing", "lower_certificate", "steps")
+        return plain_fields(self, *names)
 
 
-def generative_leap(
-    target: TargetLike,
-    *,
-    variables: Sequence[sp.Symbol] | None = None,
-    parameters: Parameters = True,
-) -> GenerativeLeap:
+@asked_of_targets("generative leap")
+def generative_leap(f: Target) -> GenerativeLeap:
     """Return the generative leap, or bounds of it, with certificates.
-
-    Parameters
-    ----------
-    target : str, Expr, Activation or Target
-        With parameters the answer is a :class:`.CaseTree` of such.
-    variables, parameters : optional
-        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -570,9 +509,6 @@ def generative_leap(
     >>> [(str(leaf.case), int(leaf.value)) for leaf in tree.leaves]
     [('all values', 2)]
     """
-    f = read_target(target, variables, parameters=parameters)
-    if f.has_open_parameters:
-        return cast(GenerativeLeap, f.by_cases(generative_leap, "generative leap"))
     if f.case is not None:
         # Where a = b, for one, f may have a symmetry.
         f.case.require_irreducible()
@@ -588,19 +524,8 @@ def generative_leap_of_labels(probabilities: Mapping[sp.Expr, Target], name: str
     the greedy run is that of all P(y|·) together (derived here); two labels need one of them. It
     is exact.
 
-    Parameters
-    ----------
-    probabilities : mapping from label to Target
-        P(y|x), which add up to one.
-    name : str
-        Of the law.
-
-    Raises
-    ------
-    AssumptionError
-        If the labels do not depend on x.
-    UndecidedError
-        If an order cannot be decided.
+    `probabilities`: P(y|x), which add up to one. `name`: of the law. Raises AssumptionError if the
+    labels do not depend on x. Raises UndecidedError if an order cannot be decided.
 
     Examples
     --------
@@ -659,7 +584,10 @@ class _Run:
 
     def result(self) -> GenerativeLeap:
         if self.moments is None and has_two_values(self.f):
-            return self._of_two_values()
+            leap = isotropic_leap(self.f)
+            steps = tuple(_by_y(step.order, step.subspace, step.rows) for step in leap.steps)
+            certificate = "y has two values, so every T(y) is affine in y"
+            return GenerativeLeap(self.f.name, int(leap), int(leap), certificate, steps)
         symmetry = find_symmetry(self.f, self.relevant)
         if symmetry is not None:
             self._raise_lower(2, f"{symmetry} leaves f invariant")
@@ -672,12 +600,6 @@ class _Run:
     def _raise_lower(self, bound: int, certificate: str) -> None:
         if bound > self.lower:
             self.lower, self.lower_certificate = bound, certificate
-
-    def _of_two_values(self) -> GenerativeLeap:
-        leap = isotropic_leap(self.f)
-        steps = tuple(_by_y(step.order, step.subspace, step.rows) for step in leap.steps)
-        certificate = "y has two values, so every T(y) is affine in y"
-        return GenerativeLeap(self.f.name, int(leap), int(leap), certificate, steps)
 
     def _single_index_bound(self) -> None:
         if self.moments is not None or self.relevant.dimension != 1:
@@ -727,14 +649,29 @@ class _Run:
         """Yield steps of at most the order; y itself first, then transforms with a number."""
         yield from self._by_label(order)
         missing = self.relevant.intersection(self.subspace.orthogonal_complement())
-        is_even = self._is_even_in(missing)
+        if missing not in self._even_in:
+            symmetry = reflection_in(self.f, missing)
+            self._even_in[missing] = symmetry is not None
+            if symmetry is not None:
+                self._raise_lower(2, f"{symmetry} leaves f invariant")
+        is_even = self._even_in[missing]
         if order < self.lower:
             return
         if self.moments is None:
             yield from self._by_half_line()
             yield from self._by_powers_of_others(order)
             return
-        yield from self._by_powers(order, sure=sure)
+        assert self.moments is not None
+        for tensor_order in range(1, min(order, 2) + 1):
+            for power in range(2, HIGHEST_POWER + 1):
+                try:
+                    step = self._by_power(power, tensor_order)
+                except UndecidedError:
+                    if not sure:
+                        raise
+                    continue
+                if step is not None:
+                    yield step
         if sure:
             return
         if missing.dimension == 1 and not is_even and not is_invariant_in(self.f, missing):
@@ -747,15 +684,6 @@ class _Run:
                 self.relevant,
             )
 
-    def _is_even_in(self, missing: Subspace) -> bool:
-        """Whether f is seen to be even in the missing directions, which raises the lower bound."""
-        if missing not in self._even_in:
-            symmetry = reflection_in(self.f, missing)
-            self._even_in[missing] = symmetry is not None
-            if symmetry is not None:
-                self._raise_lower(2, f"{symmetry} leaves f invariant")
-        return self._even_in[missing]
-
     def _given(self) -> str:
         return "" if self.subspace.is_zero else f"given x on {self.subspace}, "
 
@@ -766,19 +694,6 @@ class _Run:
             return
         if span.rows and span.subspace.dimension > self.subspace.dimension:
             yield _by_y(span.rows[0].order, span.subspace, span.rows)
-
-    def _by_powers(self, order: int, *, sure: bool) -> Iterator[GenerativeStep]:
-        assert self.moments is not None
-        for tensor_order in range(1, min(order, 2) + 1):
-            for power in range(2, HIGHEST_POWER + 1):
-                try:
-                    step = self._by_power(power, tensor_order)
-                except UndecidedError:
-                    if not sure:
-                        raise
-                    continue
-                if step is not None:
-                    yield step
 
     def _by_power(self, power: int, order: int) -> GenerativeStep | None:
         assert self.moments is not None
@@ -825,7 +740,10 @@ class _Run:
 
     def _by_powers_of_others(self, order: int) -> Iterator[GenerativeStep]:
         for power in _POWERS_OF_OTHERS:
-            source = self._source_of_power(power)
+            if power not in self._powers:
+                made = label_power(self.f, power)
+                self._powers[power] = None if made is None else spans_of(made)
+            source = self._powers[power]
             if source is None:
                 continue
             try:
@@ -837,12 +755,6 @@ class _Run:
                 text = f"y^{power} shows {span.subspace} at order {result}"
                 yield GenerativeStep(result, f"y^{power}", text, span.subspace, vectors)
 
-    def _source_of_power(self, power: int) -> SpanSource | None:
-        if power not in self._powers:
-            made = label_power(self.f, power)
-            self._powers[power] = None if made is None else spans_of(made)
-        return self._powers[power]
-
 
 def _by_y(order: int, subspace: Subspace, rows: Sequence[SpanRow]) -> GenerativeStep:
     text = f"y shows {subspace} at order {order}"
@@ -853,8 +765,6 @@ def _vector(entries: Sequence[sp.Expr]) -> str:
     return f"({', '.join(map(str, entries))})"
 
 
-_SIGN_BITS = 200
-_Growth = tuple[sp.Expr, sp.Expr, sp.Expr]
 _POWERS_TAKEN = (sp.sign, sp.Abs, relu, sp.Heaviside, sp.exp, sp.sin, sp.cos)
 
 
@@ -931,16 +841,7 @@ def own_part(target: Target, variable: sp.Symbol) -> sp.Expr | None:
 def one_sided_infinity(expr: sp.Expr, x: sp.Symbol) -> str | None:
     """Return the transform with a first-order signal if one half-line alone has the largest labels.
 
-    Parameters
-    ----------
-    expr : Expr
-        Function of one real variable.
-    x : Symbol
-
-    Returns
-    -------
-    str or None
-        The transform, and on which side it lives.
+    `expr`: function of one real variable. The result: the transform, and on which side it lives.
 
     Examples
     --------
@@ -950,154 +851,16 @@ def one_sided_infinity(expr: sp.Expr, x: sp.Symbol) -> str | None:
     >>> one_sided_infinity(sp.cos(x) + x**2, x) is None
     True
     """
-    form = expanded(reflectable(expr))
-    ends = {side: _end(form, x, side) for side in (1, -1)}
+    ends = {side: far_out(expr, x, side) for side in (1, -1)}
     if None in ends.values():
         return None
-    for limit, relation in ((_End.PLUS, ">"), (_End.MINUS, "<")):
-        sides = [side for side, end in ends.items() if end is limit]
+    for limit, relation in ((1, ">"), (-1, "<")):
+        sides = [side for side, end in ends.items() if end == limit]
         if len(sides) == 1:
             place = ">" if sides[0] > 0 else "<"
-            sign = "" if limit is _End.PLUS else "-"
+            sign = "" if limit == 1 else "-"
             return f"1{{y {relation} {sign}M}} for large M, carried by {x} {place} 0"
     return None
-
-
-class _End(enum.Enum):
-    """What a function does far out."""
-
-    PLUS = "tends to infinity"
-    MINUS = "tends to minus infinity"
-    BOUNDED = "stays bounded"
-
-
-@dataclass
-class _Far:
-    """A function far out, up to terms that tend to 0.
-
-    Attributes
-    ----------
-    powers : dict of int to Expr
-        Coefficients of a polynomial.
-    unknown : int
-        Degree of what is bounded by a power but not known; -1 if there is none.
-    growing : dict
-        {(coefficients of z² and z in the exponent, n): coefficient} of growing exponentials.
-    """
-
-    powers: dict[int, sp.Expr] = field(default_factory=dict)
-    unknown: int = -1
-    growing: dict[_Growth, sp.Expr] = field(default_factory=dict)
-
-
-def _end(form: sp.Expr, x: sp.Symbol, side: int) -> _End | None:
-    """Return what a locally bounded function does at one end; None if that is not known."""
-    far = _Far()
-    for term in sp.Add.make_args(form):
-        if not _add_term(far, term, x, side):
-            return None
-    try:
-        if far.growing:
-            keys = sorted(far.growing, key=lambda key: tuple(map(sp.default_sort_key, key)))
-            largest = [key for key in keys if all(_not_smaller(key, other) for other in keys)]
-            if len(largest) != 1:
-                return None
-            return _of_sign(far.growing[largest[0]])
-        for n in sorted(far.powers, reverse=True):
-            if n <= max(far.unknown, 0):
-                break
-            coefficient = sp.expand(far.powers[n])
-            if not is_exactly_zero(coefficient, "a coefficient far out"):
-                return _of_sign(coefficient)
-        return _End.BOUNDED if far.unknown <= 0 else None
-    except GiantstepError:
-        return None
-
-
-def _of_sign(value: sp.Expr) -> _End | None:
-    sign = enclosed_sign(sp.expand(value), _SIGN_BITS)
-    return {1: _End.PLUS, -1: _End.MINUS}.get(sign)
-
-
-def _not_smaller(first: _Growth, second: _Growth) -> bool:
-    for a, b in zip(first, second, strict=True):
-        if a != b:
-            return bool((a - b).is_positive)
-    return True
-
-
-def _add_term(far: _Far, term: sp.Expr, x: sp.Symbol, side: int) -> bool:
-    """Add one product; False if a factor of it is not known far out."""
-    constant, rest = term.as_independent(x, as_Add=False)
-    product = {0: constant}
-    known = True
-    exponent: list[sp.Expr] = []
-    for factor in sp.Mul.make_args(rest):
-        base, n = factor.as_base_exp()
-        if isinstance(factor, sp.exp):
-            exponent.append(factor.exp)
-            continue
-        if not (n.is_Integer and n > 0):
-            return False
-        for _ in range(int(n)):
-            polynomial = _polynomial_far(base, x, side)
-            if polynomial is not None:
-                product = _multiplied(product, polynomial)
-            elif isinstance(base, sp.sin | sp.cos | sp.atan):
-                known = False
-            elif base.has(x):
-                return False
-    degree = max(product)
-    if exponent:
-        total = sp.Poly(sp.Add(*exponent), x) if sp.Add(*exponent).is_polynomial(x) else None
-        if total is None or total.degree() > 2:
-            return False
-        quadratic, linear = total.coeff_monomial(x**2), side * total.coeff_monomial(x)
-        leading = next((c for c in (quadratic, linear) if c != 0), sp.S.Zero)
-        if leading.is_negative:
-            return True
-        if not leading.is_positive or not known:
-            return False
-        key = (quadratic, linear, sp.Integer(degree))
-        value = product[degree] * sp.exp(total.coeff_monomial(1)) * side**degree
-        far.growing[key] = far.growing.get(key, sp.S.Zero) + value
-        return True
-    if not known:
-        far.unknown = max(far.unknown, degree)
-        return True
-    for n, c in product.items():
-        far.powers[n] = far.powers.get(n, sp.S.Zero) + c * side**n
-    return True
-
-
-def _multiplied(first: dict[int, sp.Expr], second: dict[int, sp.Expr]) -> dict[int, sp.Expr]:
-    product: dict[int, sp.Expr] = {}
-    for m, a in first.items():
-        for n, b in second.items():
-            product[m + n] = product.get(m + n, sp.S.Zero) + a * b
-    return product
-
-
-def _polynomial_far(base: sp.Expr, x: sp.Symbol, side: int) -> dict[int, sp.Expr] | None:
-    """Return the polynomial that a factor is far out, up to what falls exponentially."""
-    if base == x:
-        return {1: sp.S.One}
-    if isinstance(base, sp.log):  # log(c cosh u) is |u| + log(c/2) far out; from softplus
-        number, cosine = base.args[0].as_independent(x, as_Add=False)
-        if not isinstance(cosine, sp.cosh):
-            return None
-        argument, offset = cosine.args[0], sp.log(number / 2)
-    elif isinstance(base, sp.Abs | sp.sign | sp.tanh | sp.erf):
-        argument, offset = base.args[0], sp.S.Zero
-    else:
-        return None
-    slope = affine_slope(argument, x)
-    if slope is None or not (slope.is_positive or slope.is_negative):
-        return None
-    sign = side if slope.is_positive else -side
-    if isinstance(base, sp.sign | sp.tanh | sp.erf):
-        return {0: sp.Integer(sign)}
-    return {1: sign * slope, 0: sign * argument.subs(x, 0) + offset}
 
 
 def is_blind_to_order_two(expr: sp.Expr, x: sp.Symbol) -> bool:

@@ -1,4 +1,4 @@
-r"""The leap index of a target, and its leap in given coordinates.
+r"""The leap index of a target, its leap in given coordinates, and its largest leap in any.
 
 With the Hermite tensors :math:`C_k = \mathbb{E}\nabla^k f`, the leap index, for one direction the
 information exponent, is :math:`\ell(f) = \min\{k \ge 1 : C_k \ne 0\}` (Dandi, Krzakala, Loureiro,
@@ -14,6 +14,20 @@ over the orderings of S(f) (Abbe, Boix-Adserà, Misiakiewicz, 2302.11055): new c
 their Hermite multiplicity. Taking the smallest positive sum next is optimal (derived here): the
 first term that leaves the coordinates A seen so far pays at least the smallest sum, and a larger A
 makes no sum larger. That sum is the conditional order of f at the subspace of the coordinates A.
+
+The rotation-invariant leap is the largest over all orthonormal bases, without any rotation. With
+the conditional order k(U), the lowest degree :math:`j \ge 1` in :math:`x_\perp` of the Hermite
+expansion of :math:`x_\perp \mapsto f(x_U + x_\perp)`,
+
+.. math:: \mathrm{isoLeap}(f) = \max_R \mathrm{Leap}(f \circ R)
+          = \max_{U \not\supseteq V^*} k(U)
+          = \max_t k(U_t), \qquad U_{t+1} = U_t + \text{range of the order-}k(U_t)\text{ tensors}.
+
+The first form is that of Abbe, Boix-Adserà, Misiakiewicz (arXiv 2302.11055); the others are derived
+here. In a basis, the leap is the largest k(U) over its coordinate subspaces, by the greedy argument
+above, and every U is a coordinate subspace of some basis. If the greedy run with orders up to κ
+reaches V*, take for any U that does not hold V* the first step that leaves it: its tensor has a
+slot outside U, and no more than κ of them, so :math:`k(U) \le \kappa`.
 """
 
 from __future__ import annotations
@@ -21,7 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, cast
 
 import sympy as sp
 
@@ -29,13 +43,14 @@ from ...errors import AssumptionError, GiantstepError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Typeset
 from ..expressions.activations import Activation, activation
-from ..expressions.expression_text import expression_text
+from ..expressions.expression_text import expression_text, plain_fields
 from ..expressions.parser import Parameters
+from ..gaussian.hermite_polynomials import index_factorial
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import HIGHEST_OPEN_ORDER, hermite_coefficient
 from ..hermite.expansion import expansion_latex, expansion_text
 from ..targets.cases import Case, by_cases
-from ..targets.conditional_spans import HIGHEST_DEGREE, MultiIndex
+from ..targets.conditional_spans import HIGHEST_DEGREE, MultiIndex, SpanRow
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
 from ..targets.target import Target, target as read_target
@@ -48,8 +63,61 @@ _MOST_COEFFICIENTS = 500
 _SUSPICIOUS_ORDER = 4
 
 
+T = TypeVar("T")
+Answer = TypeVar("Answer", covariant=True)
+
+_ASKED = """    Parameters
+    ----------
+    target : str, Expr, Activation or Target
+        With parameters the answer is a :class:`.CaseTree` of such.
+    variables, parameters : optional
+        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
+
+    Raises
+"""
+
+
+class AskedOfTarget(Protocol[Answer]):
+    """A question on anything that describes a target."""
+
+    def __call__(
+        self,
+        target: TargetLike,
+        *,
+        variables: Sequence[sp.Symbol] | None = None,
+        parameters: Parameters = True,
+    ) -> Answer:
+        """Return the answer; with parameters the answers by cases."""
+        ...
+
+
+def asked_of_targets(subject: str) -> Callable[[Callable[[Target], T]], AskedOfTarget[T]]:
+    """Make a function of a target without open parameters one of whatever describes a target."""
+
+    def decorated(compute: Callable[[Target], T]) -> AskedOfTarget[T]:
+        def asked(
+            target: TargetLike,
+            *,
+            variables: Sequence[sp.Symbol] | None = None,
+            parameters: Parameters = True,
+        ) -> T:
+            f = read_target(target, variables, parameters=parameters)
+            return cast(T, f.by_cases(asked, subject)) if f.has_open_parameters else compute(f)
+
+        for name in ("__module__", "__name__", "__qualname__"):
+            setattr(asked, name, getattr(compute, name))
+        asked.__doc__ = (compute.__doc__ or "").replace("    Raises\n", _ASKED, 1)
+        asked.__annotations__["return"] = compute.__annotations__["return"]
+        return asked
+
+    return decorated
+
+
 class ProvenOrder(int):
     """A whole number that carries, as attributes, what proves it; else it behaves like an int."""
+
+    _shown: ClassVar[tuple[str, ...]] = ()
+    """Attributes that documents hold."""
 
     def __new__(cls, value: int, **proof: Any) -> ProvenOrder:
         result = super().__new__(cls, value)
@@ -61,6 +129,10 @@ class ProvenOrder(int):
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} cannot be changed; {name} is given with it")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {"value": int(self), **plain_fields(self, *self._shown)}
 
 
 class Exponent(Typeset, ProvenOrder, WritesJson):
@@ -77,6 +149,8 @@ class Exponent(Typeset, ProvenOrder, WritesJson):
     variables : tuple of Symbol
         Coordinates of the target.
     """
+
+    _shown = ("multi_index", "coefficient")
 
     target: str
     multi_index: MultiIndex
@@ -101,32 +175,13 @@ class Exponent(Typeset, ProvenOrder, WritesJson):
             rf"{sp.latex(self.coefficient)}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {
-            "value": int(self),
-            "multi_index": list(self.multi_index),
-            "coefficient": expression_text(self.coefficient),
-        }
 
-
-def leap_index(
-    target: TargetLike,
-    *,
-    variables: Sequence[sp.Symbol] | None = None,
-    parameters: Parameters = True,
-) -> Exponent:
+@asked_of_targets("leap index")
+def leap_index(f: Target) -> Exponent:
     r"""Return the lowest k ≥ 1 with :math:`C_k = \mathbb{E}\nabla^k f \ne 0`.
 
     One giant step learns something of the target from n ≍ d^k samples and nothing from fewer
     (Dandi et al., arXiv 2305.18270, Theorem 1). Scaling, constants and rotations do not change it.
-
-    Parameters
-    ----------
-    target : str, Expr, Activation or Target
-        With parameters the answer is a :class:`.CaseTree` of such.
-    variables, parameters : optional
-        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -143,15 +198,12 @@ def leap_index(
 
     Examples
     --------
-    >>> found = leap_index("x1*x2 + He(3, x1)")
-    >>> found, found.coefficient, found.multi_index
+    >>> leap = leap_index("x1*x2 + He(3, x1)")
+    >>> leap, leap.coefficient, leap.multi_index
     (2, 1, (1, 1))
     >>> print(leap_index("erf(x1) - 2*x1/sqrt(3*pi)").explanation)
     E[f He(3, x1)] = -4*sqrt(3)/(9*sqrt(pi)); all coefficients of degrees 1 to 2 vanish
     """
-    f = read_target(target, variables, parameters=parameters)
-    if f.has_open_parameters:
-        return cast(Exponent, f.by_cases(leap_index, "leap index"))
     # A product of functions of all coordinates, as a parity, has at least order r.
     highest = (
         f.degree if f.degree is not None else max(highest_open_order(f.dimension), f.dimension)
@@ -235,17 +287,8 @@ def first_coefficient(
 ) -> tuple[MultiIndex, sp.Expr] | None:
     r"""Return the first α with \|α\| = k and μ_α ≠ 0, and μ_α; None if all vanish.
 
-    Parameters
-    ----------
-    f : Target
-    k : int
-    counts : callable, optional
-        Which α are looked at; all of them by default.
-
-    Raises
-    ------
-    UndecidedError
-        If that of a coefficient cannot be decided.
+    `counts`: which α are looked at; all of them by default. Raises UndecidedError if that of a
+    coefficient cannot be decided.
     """
     coefficients = f.he_coefficients(k)
     undecided = None
@@ -261,7 +304,7 @@ def first_coefficient(
             undecided = undecided or error
             continue
         if not vanishes:
-            return alpha, c * math.prod(map(math.factorial, alpha))
+            return alpha, c * index_factorial(alpha)
     if undecided is not None:
         raise undecided
     return None
@@ -279,7 +322,7 @@ def _first_of_case(
     alpha = next(sure, None)
     if alpha is None:
         alpha = next(a for a in order if not f.vanish([coefficients[a]], what))
-    return alpha, coefficients[alpha] * math.prod(map(math.factorial, alpha))
+    return alpha, coefficients[alpha] * index_factorial(alpha)
 
 
 def highest_open_order(dimension: int) -> int:
@@ -363,6 +406,8 @@ class CoordinateLeap(Typeset, ProvenOrder, WritesJson):
         Terms that bring in new coordinates, in order; all others may follow.
     """
 
+    _shown = ("steps",)
+
     target: str
     variables: tuple[sp.Symbol, ...]
     steps: tuple[CoordinateStep, ...]
@@ -389,34 +434,10 @@ class CoordinateLeap(Typeset, ProvenOrder, WritesJson):
         )
         return rf"\mathrm{{Leap}}(f) = {int(self)}:\quad {chain}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        steps = [
-            {
-                "order": step.order,
-                "multi_index": list(step.multi_index),
-                "coefficient": expression_text(step.coefficient),
-                "new": [x.name for x in step.new],
-            }
-            for step in self.steps
-        ]
-        return {"value": int(self), "steps": steps}
 
-
-def coordinate_leap(
-    target: TargetLike,
-    *,
-    variables: Sequence[sp.Symbol] | None = None,
-    parameters: Parameters = True,
-) -> CoordinateLeap:
+@asked_of_targets("coordinate leap")
+def coordinate_leap(f: Target) -> CoordinateLeap:
     """Return the leap in the given coordinates, with the order of terms that attains it.
-
-    Parameters
-    ----------
-    target : str, Expr, Activation or Target
-        With parameters the answer is a :class:`.CaseTree` of such.
-    variables, parameters : optional
-        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Returns
     -------
@@ -441,9 +462,6 @@ def coordinate_leap(
     >>> coordinate_leap("sign(x1) + abs(x1)*x2")
     1
     """
-    f = read_target(target, variables, parameters=parameters)
-    if f.has_open_parameters:
-        return cast(CoordinateLeap, f.by_cases(coordinate_leap, "coordinate leap"))
     seen: set[int] = set()
     steps: list[CoordinateStep] = []
     first = leap_index(f)
@@ -469,10 +487,10 @@ def _next_of_polynomial(
         for term in _by_order(coefficients, seen)
         if f.case is None or not f.vanish([coefficients[term[1]]], "a coefficient")
     )
-    if (found := next(first, None)) is None:
+    if (term := next(first, None)) is None:
         return None
-    order, alpha = found
-    return order, alpha, f.expansion.he_coefficient(alpha) * math.prod(map(math.factorial, alpha))
+    order, alpha = term
+    return order, alpha, f.expansion.he_coefficient(alpha) * index_factorial(alpha)
 
 
 def _by_order(
@@ -512,3 +530,116 @@ def _next_of_others(
         f"{highest} has degree {order} in the coordinates other than "
         f"{', '.join(f.variables[i].name for i in sorted(seen)) or 'none'}"
     )
+
+
+@dataclass(frozen=True)
+class IsotropicStep:
+    """One step of the greedy run.
+
+    Attributes
+    ----------
+    order : int
+        k(U) at the subspace before.
+    subspace : Subspace
+        U with the range of the tensors of that order.
+    rows : tuple of SpanRow
+        The vectors that were added.
+    """
+
+    order: int
+    subspace: Subspace
+    rows: tuple[SpanRow, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return plain_fields(self, "order", "subspace")
+
+
+class IsotropicLeap(Typeset, ProvenOrder, WritesJson):
+    """The rotation-invariant leap, with the run of orders and subspaces that proves it.
+
+    Attributes
+    ----------
+    target : str
+        Name of the target.
+    steps : tuple of IsotropicStep
+        From {0} to V*.
+    """
+
+    _shown = ("steps",)
+
+    target: str
+    steps: tuple[IsotropicStep, ...]
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """Orders met by the greedy run; the leap is the largest."""
+        return tuple(step.order for step in self.steps)
+
+    @property
+    def stuck_at(self) -> Subspace:
+        """A subspace U with k(U) = isoLeap, where every lower order is blind."""
+        before = Subspace.zero(self.steps[0].subspace.ambient_dimension)
+        for step in self.steps:
+            if step.order == self:
+                return before
+            before = step.subspace
+        raise AssertionError("the leap is the order of one of its steps")
+
+    @property
+    def explanation(self) -> str:
+        """The greedy run in words."""
+        return "{0}" + "".join(f" –{step.order}→ {step.subspace}" for step in self.steps)
+
+    def latex(self) -> str:
+        """Return the statement in LaTeX, without delimiters."""
+        chain = r"\{0\}" + "".join(
+            rf" \xrightarrow{{{step.order}}} {step.subspace.latex()}" for step in self.steps
+        )
+        return rf"\mathrm{{isoLeap}}(f) = {int(self)}:\quad {chain}"
+
+
+@asked_of_targets("rotation-invariant leap")
+def isotropic_leap(f: Target) -> IsotropicLeap:
+    """Return the rotation-invariant leap, with the greedy run that proves it.
+
+    Returns
+    -------
+    IsotropicLeap
+        An int with the attributes `steps`, `orders`, `stuck_at` and `explanation`.
+
+    Raises
+    ------
+    AssumptionError
+        If the target is constant.
+    UndecidedError
+        If the target is no polynomial and a conditional order cannot be decided.
+
+    Examples
+    --------
+    >>> leap = isotropic_leap("x1 + x2 + x1*x2")
+    >>> leap, leap.orders, leap.stuck_at
+    (2, (1, 2), Subspace ⟨(1, 1)⟩ of R^2)
+    >>> print(leap.explanation)
+    {0} –1→ ⟨(1, 1)⟩ –2→ R^2
+    """
+    leap_index(f)  # A constant target is refused in words.
+    source = spans_of(f)
+    subspace = Subspace.zero(f.dimension)
+    steps: list[IsotropicStep] = []
+    while (order := source.conditional_order(subspace)) is not None:
+        span = source.grow(subspace, order, strict=True)
+        if span.subspace.dimension == subspace.dimension:
+            raise UndecidedError(
+                f"the rotation-invariant leap of target {f.name!r} is undetermined: its tensors "
+                f"of order {order} at {subspace} cannot be told from zero"
+            )
+        subspace = span.subspace
+        steps.append(IsotropicStep(order, subspace, span.rows))
+    value = max(step.order for step in steps)
+    return IsotropicLeap(value, target=f.name, steps=tuple(steps))
+
+
+def power_of_d(order: int) -> str:
+    """Write d to an order, as samples are counted."""
+    return "d" if order == 1 else f"d^{int(order)}"

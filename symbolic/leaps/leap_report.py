@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import sympy as sp
 
@@ -17,21 +17,23 @@ from ...errors import GiantstepError, ParameterError
 from ...json_document import WritesJson
 from ...pages import Block, Indented, Listing, Page, Table, Typeset
 from ...pictures import Bars, Chain, Drawn
-from ..expressions.parser import Parameters
+from ..expressions.expression_text import plain_fields
 from ..expressions.standing import Standing
 from ..targets.conditional_spans import Span, SpanRow, SpanSource
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
-from ..targets.target import Target, target as read_target
+from ..targets.target import Target
 from .generative_leap import GenerativeLeap, generative_leap
-from .isotropic_leap import IsotropicLeap, isotropic_leap
 from .leap_index import (
     CoordinateLeap,
     Exponent,
-    TargetLike,
+    IsotropicLeap,
+    asked_of_targets,
     coordinate_leap,
     highest_open_order,
+    isotropic_leap,
     leap_index,
+    power_of_d,
 )
 
 
@@ -52,6 +54,10 @@ class FiltrationLevel:
     order: int
     subspace: Subspace
     rows: tuple[SpanRow, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return plain_fields(self, "order", "subspace")
 
 
 @dataclass(frozen=True)
@@ -87,15 +93,8 @@ class LeapFiltration(Page, Typeset, Drawn, WritesJson):
     def order_seen(self, direction: Sequence[Number]) -> int | None:
         r"""Return the lowest k with :math:`C_k[u, \cdot, \dots, \cdot] \ne 0`.
 
-        Parameters
-        ----------
-        direction : sequence of Expr or number
-            u, exact and not 0, in the coordinates of the target; its length does not matter.
-
-        Returns
-        -------
-        int or None
-            None if f does not depend on u, or not up to `checked_order`.
+        `direction`: u, exact and not 0, in the coordinates of the target; its length does not
+        matter. Returns None if f does not depend on u, or not up to `checked_order`.
         """
         line = self._line(direction)
         for level in self.levels:
@@ -104,12 +103,7 @@ class LeapFiltration(Page, Typeset, Drawn, WritesJson):
         return None
 
     def order_contained(self, direction: Sequence[Number]) -> int | None:
-        """Return the lowest k with u ∈ V_k; None if there is none, or none up to `checked_order`.
-
-        Parameters
-        ----------
-        direction : sequence of Expr or number
-        """
+        """Return the lowest k with u ∈ V_k; None if there is none up to `checked_order`."""
         line = self._line(direction)
         return next((level.order for level in self.levels if line <= level.subspace), None)
 
@@ -149,30 +143,12 @@ class LeapFiltration(Page, Typeset, Drawn, WritesJson):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {
-            "target": self.target.name,
-            "levels": [
-                {"order": level.order, "subspace": level.subspace.to_dict()}
-                for level in self.levels
-            ],
-            "checked_order": self.checked_order,
-        }
+        return {"target": self.target.name, **plain_fields(self, "levels", "checked_order")}
 
 
-def leap_filtration(
-    target: TargetLike,
-    *,
-    variables: Sequence[sp.Symbol] | None = None,
-    parameters: Parameters = True,
-) -> LeapFiltration:
+@asked_of_targets("directions by order")
+def leap_filtration(f: Target) -> LeapFiltration:
     """Return V_k, the span of the ranges of the Hermite tensors of orders 1 to k, as it grows.
-
-    Parameters
-    ----------
-    target : str, Expr, Activation or Target
-        With parameters the answer is a :class:`.CaseTree` of such.
-    variables, parameters : optional
-        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Raises
     ------
@@ -186,9 +162,6 @@ def leap_filtration(
     V_k is what one giant step can learn from n ≍ d^k samples; a target whose last level is V* of
     order 1 is learned in one step from n ≍ d.
     """
-    f = read_target(target, variables, parameters=parameters)
-    if f.has_open_parameters:
-        return cast(LeapFiltration, f.by_cases(leap_filtration, "directions by order"))
     first = leap_index(f)
     source = spans_of(f)
     zero = Subspace.zero(f.dimension)
@@ -301,23 +274,24 @@ its wording is not verified)
         """What follows for learning, with what each statement rests on."""
         result = [
             Consequence(
-                f"one giant step: n ≍ {_power(self.leap_index)} samples to learn something, "
+                f"one giant step: n ≍ {power_of_d(self.leap_index)} samples to learn something, "
                 "and no fewer",
                 Standing.THEOREM,
                 "arXiv 2305.18270",
             )
         ]
         if self.coordinate_leap is not None:
+            time = power_of_d(max(self.coordinate_leap, 2))
             result.append(
                 Consequence(
-                    f"online SGD: time {_power(max(self.coordinate_leap, 2))}, up to logarithms, "
+                    f"online SGD: time {time}, up to logarithms, "
                     "if f is sparse in these coordinates",
                     Standing.CONJECTURE,
                     "arXiv 2302.11055",
                 )
             )
         if self.isotropic_leap is not None:
-            time = _power(max(self.isotropic_leap, 2))
+            time = power_of_d(max(self.isotropic_leap, 2))
             result.append(
                 Consequence(
                     f"online SGD, rotation-invariant form: time {time}",
@@ -398,32 +372,13 @@ its wording is not verified)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        parts = {key: getattr(self, key) for key in _NAMES}
-        return {
-            "target": str(self.target),
-            **{key: None if part is None else part.to_dict() for key, part in parts.items()},
-            "undetermined": dict(self.undetermined),
-            "consequences": [
-                {"statement": c.statement, "standing": c.standing.value, "source": c.source}
-                for c in self.consequences
-            ],
-        }
+        rest = plain_fields(self, *_NAMES, "undetermined", "consequences")
+        return {"target": str(self.target), **rest}
 
 
-def leaps(
-    target: TargetLike,
-    *,
-    variables: Sequence[sp.Symbol] | None = None,
-    parameters: Parameters = True,
-) -> LeapReport:
+@asked_of_targets("leaps")
+def leaps(f: Target) -> LeapReport:
     """Return all leaps of a target; what cannot be decided is said to be undetermined.
-
-    Parameters
-    ----------
-    target : str, Expr, Activation or Target
-        With parameters the answer is a :class:`.CaseTree` of such.
-    variables, parameters : optional
-        Which symbols are coordinates, and which are parameters; see :func:`.targets.target.target`.
 
     Raises
     ------
@@ -440,9 +395,6 @@ def leaps(
     >>> report.isotropic_leap, report.generative_leap.value
     (6, 2)
     """
-    f = read_target(target, variables, parameters=parameters)
-    if f.has_open_parameters:
-        return cast(LeapReport, f.by_cases(leaps, "leaps"))
     index = leap_index(f)
     undetermined: dict[str, str] = {}
 
@@ -464,9 +416,5 @@ def leaps(
     )
 
 
-def _power(order: int) -> str:
-    return "d" if order == 1 else f"d^{int(order)}"
-
-
 def _half_power(order: int) -> str:
-    return _power(order // 2) if order % 2 == 0 else f"d^({order}/2)"
+    return power_of_d(order // 2) if order % 2 == 0 else f"d^({order}/2)"

@@ -34,20 +34,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, cast
 
 import sympy as sp
 
-from ...errors import ExpressionError, ParameterError
+from ...errors import ParameterError
 from ..exact.fields import common_field
 from ..expressions.exact_numbers import require_exact
-from ..expressions.expression_text import expression_text
+from ..expressions.expression_text import expression_text, plain_fields
 from ..expressions.regularity import Parity
 from ..gaussian.zero_test import is_exactly_zero
 from ..targets.activation_mask import DegreeMask
-from ..targets.cases import read_case_number
-from ..targets.formal_fields import in_atoms, read_subspace
+from ..targets.formal_fields import in_atoms, read_data, reading
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace, vector_latex, vector_text
 from ..targets.target import Target
@@ -117,15 +116,6 @@ class ClusterDirection:
         terms = [rf"{sp.latex(c)}\,{vector_latex(r)}" for c, r in self._weighted()]
         return " + ".join(terms).replace(" + -", " - ")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {
-            "readout": expression_text(self.readout),
-            "paired": self.paired,
-            "parity": self.parity.name,
-            "terms": [[k, [expression_text(entry) for entry in r]] for k, r in self.terms],
-        }
-
 
 @dataclass(frozen=True)
 class ReadoutClusters:
@@ -177,12 +167,8 @@ class ReadoutClusters:
     def dimension_at_most(self, step: int, reachable: Subspace) -> int:
         """Bound the dimension of what all steps up to one have reached.
 
-        Parameters
-        ----------
-        step : int
-            t; the bound is exact, in general position, up to `self.step`.
-        reachable : Subspace
-            U_t of a continuum of readouts.
+        `step`: t; the bound is exact, in general position, up to `self.step`. `reachable`: U_t of a
+        continuum of readouts.
         """
         later = max(0, step - self.step)
         before = self.line.dimension if step < self.step else self.dimension
@@ -190,70 +176,22 @@ class ReadoutClusters:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {
-            "readouts": [expression_text(a) for a in self.readouts],
-            "step": self.step,
-            "line": self.line.to_dict(),
-            "certain": self.certain.to_dict(),
-            "reachable": self.reachable.to_dict(),
-            "dimension": self.dimension,
-            "directions": [direction.to_dict() for direction in self.directions],
-            "equal_norms": self.equal_norms,
-            "decided": self.decided,
-        }
+        return plain_fields(self, *(f.name for f in fields(self)))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ReadoutClusters:
         """Return the clusters that `to_dict` wrote.
 
-        Raises
-        ------
-        ExpressionError
-            If the content is not what `to_dict` writes.
+        Raises ExpressionError if the content is not what `to_dict` writes.
         """
-        try:
-            spaces = (content[name] for name in ("line", "certain", "reachable"))
-            line, certain, reachable = map(read_subspace, spaces)
-            directions = tuple(
-                ClusterDirection(
-                    read_case_number(entry["readout"]),
-                    bool(entry["paired"]),
-                    Parity[entry["parity"]],
-                    tuple((int(k), tuple(map(read_case_number, r))) for k, r in entry["terms"]),
-                )
-                for entry in content["directions"]
-            )
-            return cls(
-                tuple(read_case_number(a) for a in content["readouts"]),
-                int(content["step"]),
-                line,
-                certain,
-                reachable,
-                int(content["dimension"]),
-                directions,
-                bool(content["equal_norms"]),
-                bool(content["decided"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ExpressionError):
-                raise
-            raise ExpressionError(
-                "the content is not that of readout clusters as to_dict writes it"
-            ) from None
+        return reading("readout clusters", lambda: cast(ReadoutClusters, read_data(cls, content)))
 
 
 def checked_readouts(readout: Sequence[Number]) -> tuple[sp.Expr, ...]:
     """Return the different values of a readout, without zero.
 
-    Parameters
-    ----------
-    readout : sequence of exact numbers
-        The values that the readouts of the neurons take.
-
-    Raises
-    ------
-    ParameterError
-        If it is no sequence of exact real numbers, or all of them are zero.
+    `readout`: the values that the readouts of the neurons take. Raises ParameterError if it is no
+    sequence of exact real numbers, or all of them are zero.
 
     Examples
     --------
@@ -288,17 +226,8 @@ def readout_clusters(
 ) -> ReadoutClusters:
     """Return what the step after the first learned direction reaches with few readout values.
 
-    Parameters
-    ----------
-    target : Target
-    mask : DegreeMask
-        Degrees that the activation uses.
-    line : Subspace
-        U_1, of dimension 1.
-    step : int
-        Number of the step, at least 2.
-    readouts : sequence of Expr
-        As :func:`checked_readouts` returns them.
+    `mask`: degrees that the activation uses. `line`: U_1, of dimension 1. `step`: number of the
+    step, at least 2. `readouts`: as :func:`checked_readouts` returns them.
 
     Examples
     --------

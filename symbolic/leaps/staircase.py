@@ -24,32 +24,34 @@ printed rounded; the objects hold the exact ones. Lines have at most 120 charact
 
 from __future__ import annotations
 
+import functools
 import itertools
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import sympy as sp
 from sympy.polys.rings import PolyElement
 
-from ...errors import AssumptionError, ExpressionError, ParameterError, UndecidedError
+from ...errors import AssumptionError, ParameterError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Table, Typeset, as_html
 from ...pictures import Chain, Drawn
 from ..expressions.activations import Activation, activation
-from ..expressions.expression_text import expression_text
+from ..expressions.expression_text import expression_text, plain_data, plain_fields
 from ..expressions.parser import Parameters, parse_expression
 from ..expressions.standing import Standing
 from ..hermite.expansion import expansion_text
 from ..targets.activation_mask import DegreeMask, activation_mask
-from ..targets.cases import case_of_numbers, read_case_number
-from ..targets.conditional_spans import HIGHEST_DEGREE, Span, SpanRow, SpanSource
-from ..targets.formal_fields import in_atoms, read_subspace
+from ..targets.cases import case_of_numbers
+from ..targets.conditional_spans import HIGHEST_DEGREE, SpanRow, SpanSource
+from ..targets.formal_fields import in_atoms, read_data, reading
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
 from ..targets.target import Target, target as read_target
+from .leap_index import power_of_d
 from .readout_clusters import ReadoutClusters, checked_readouts, readout_clusters, short_vector_text
 
 EXACT = "exact"
@@ -79,6 +81,10 @@ class NewDirection:
     def order(self) -> int:
         """Number of slots of the tensor outside the subspace before."""
         return self.row.order
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {**plain_data(self.row), "term": self.term}
 
 
 @dataclass(frozen=True)
@@ -122,32 +128,28 @@ class StaircaseStep:
         """For each new direction which terms of f produced it, and with which coordinates."""
         return tuple(explanation(direction, self) for direction in self.directions)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        first = ("number", "before", "after", "directions", "explanations")
+        return plain_fields(self, *first, "standing", "remark", "decided", "basis")
 
-def climb(
+
+def _climb(
     f: Target,
-    symbol: PolyElement | None,
     sources: Sequence[SpanSource],
     kappa: int,
     strict: bool,
     limit: int | None,
+    standing: Callable[[int, Sequence[NewDirection], Sequence[NewDirection]], tuple[Standing, str]],
 ) -> tuple[tuple[StaircaseStep, ...], bool, str]:
-    """Return the steps, without standing, whether the end was reached, and the basis of it all.
+    """Return the steps, whether the end was reached, and the basis of it all.
 
-    Parameters
-    ----------
-    f : Target
-    symbol : PolyElement or None
-        The symbol of a polynomial.
-    sources : sequence of SpanSource
-        That of the first step and that of all later ones.
-    kappa : int
-        Highest order.
-    strict : bool
-        Whether a step uses only the lowest order that adds something.
-    limit : int or None
-        At most so many steps.
+    `sources`: that of the first step and that of all later ones. `strict`: whether a step uses only
+    the lowest order that adds something. `standing`: of the number of a step, its directions and
+    those of the first.
     """
     names = [x.name for x in f.variables]
+    symbol = f.expansion.symbol_element if f.is_polynomial else None
     steps: list[StaircaseStep] = []
     here = Subspace.zero(f.dimension)
     bases = []
@@ -160,43 +162,18 @@ def climb(
         bases.append(span.basis)
         # A step that adds nothing still changes the norms of the weights, and with them the
         # coefficients of the activation.
-        goes_on = adds or (number == 1 and _adds(sources[1].grow(here, kappa, strict=strict)))
-        if not goes_on:
+        if not adds and (number > 1 or not sources[1].grow(here, kappa, strict=strict).rows):
             return tuple(steps), True, _weakest(bases)
-        terms = [terms_text(names, symbol, row) for row in span.rows]
-        steps.append(_step(number, here, reached, span, terms))
+        new = tuple(NewDirection(row, terms_text(names, symbol, row)) for row in span.rows)
+        rests = standing(number, new, steps[0].directions if steps else new)
+        steps.append(StaircaseStep(number, here, reached, new, *rests, span.decided, span.basis))
         here = reached
-        if _holds_all(sources[1], here):
-            return tuple(steps), True, _weakest(bases)
+        try:
+            if sources[1].relevant_subspace <= here:
+                return tuple(steps), True, _weakest(bases)
+        except UndecidedError:
+            pass
     return tuple(steps), False, _weakest(bases)
-
-
-def _holds_all(source: SpanSource, subspace: Subspace) -> bool:
-    """Whether a subspace is seen to hold all directions of a source."""
-    try:
-        return source.relevant_subspace <= subspace
-    except UndecidedError:
-        return False
-
-
-def _adds(span: Span) -> bool:
-    return bool(span.rows)
-
-
-def _step(
-    number: int, before: Subspace, after: Subspace, span: Span, terms: Sequence[str]
-) -> StaircaseStep:
-    directions = tuple(map(NewDirection, span.rows, terms))
-    return StaircaseStep(
-        number,
-        before,
-        after,
-        directions,
-        Standing.CONJECTURE,
-        "",
-        span.decided,
-        span.basis,
-    )
 
 
 def _weakest(bases: Sequence[str]) -> str:
@@ -207,49 +184,37 @@ def _weakest(bases: Sequence[str]) -> str:
     return next((basis for basis in bases if basis != EXACT), EXACT)
 
 
-def with_standing(
-    steps: Sequence[StaircaseStep], kappa: int, mask: DegreeMask, whole: SpanSource
-) -> tuple[StaircaseStep, ...]:
-    """Return the steps with what the claim that giant steps learn these subspaces rests on."""
-    return tuple(
-        replace(step, standing=standing, remark=remark)
-        for step in steps
-        for standing, remark in [_standing(step, steps[0], kappa, mask, whole)]
-    )
-
-
 def _standing(
-    step: StaircaseStep, first: StaircaseStep, kappa: int, mask: DegreeMask, whole: SpanSource
+    kappa: int,
+    mask: DegreeMask,
+    whole: SpanSource,
+    number: int,
+    directions: Sequence[NewDirection],
+    first: Sequence[NewDirection],
 ) -> tuple[Standing, str]:
+    """Return what the claim that giant steps learn the subspace of a step rests on."""
     if kappa > 1:
         # At leap index κ nothing of lower order is there: that is the theorem on one step.
-        only = step.number == 1 and step.orders == (kappa,) and not mask.biases
-        if only and _leap_index(whole) == kappa:
+        only = number == 1 and {d.order for d in directions} == {kappa} and not mask.biases
+        if only and _order_at(whole, Subspace.zero(whole.dimension)) == kappa:
             return Standing.THEOREM, f"one step, n = Θ(d^{kappa}), leap index {kappa}"
         return Standing.EXTRAPOLATION, f"orders <= {kappa}, n = Θ(d^{kappa})"
     # The network of the theorems has no biases.
-    if mask.biases and step.number <= 2:
-        count = "one step" if step.number == 1 else "two steps"
+    if mask.biases and number <= 2:
+        count = "one step" if number == 1 else "two steps"
         return Standing.DERIVED_HERE, f"{count} with random biases"
-    if step.number == 1 and step.directions:
+    if number == 1 and directions:
         return Standing.THEOREM, "one step, n = Θ(d)"
-    if step.number == 1:
+    if number == 1:
         return Standing.DERIVED_HERE, "the student has μ_1 = 0"
-    restricted = mask.is_limiting or not first.directions
-    if step.number == 2 and restricted:
+    restricted = mask.is_limiting or not first
+    if number == 2 and restricted:
         return Standing.DERIVED_HERE, "two steps with the degrees of the student"
-    if step.number == 2:
+    if number == 2:
         return Standing.THEOREM, "in expectation, two steps"
     degrees = " with the degrees of the student" if restricted else ""
     biases = " with random biases" if mask.biases else ""
     return Standing.CONJECTURE, f"Conjecture 1{degrees}{biases}"
-
-
-def _leap_index(whole: SpanSource) -> int | None:
-    try:
-        return whole.conditional_order(Subspace.zero(whole.dimension))
-    except UndecidedError:
-        return None
 
 
 SOURCE = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
@@ -427,7 +392,26 @@ class Staircase(Typeset, Drawn, WritesJson):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; `from_dict` reads it back."""
-        return staircase_to_dict(self)
+        f, student = self.target, self.mask.activation
+        middle = ("relevant_subspace", "steps", "has_ended", "saturates", "stuck_order")
+        return {
+            "target": {
+                "name": f.name,
+                # In parts: texts that are read have a limited length.
+                "summands": [expression_text(part) for part in sp.Add.make_args(f.expr)],
+                "variables": [x.name for x in f.variables],
+            },
+            "order": self.order,
+            "variant": self.variant.value,
+            "student": None
+            if student is None
+            else {
+                "name": student.name,
+                "expression": expression_text(student.expr),
+                "biases": self.mask.biases,
+            },
+            **plain_fields(self, *middle, "student_order", "basis", "clusters"),
+        }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Staircase:
@@ -444,24 +428,14 @@ class Staircase(Typeset, Drawn, WritesJson):
         >>> Staircase.from_dict(found.to_dict()) == found
         True
         """
-        parts = staircase_from_dict(content)
-        try:
-            steps = tuple(
-                StaircaseStep(
-                    **{
-                        **step,
-                        "directions": tuple(
-                            NewDirection(SpanRow(**row), term) for row, term in step["directions"]
-                        ),
-                    }
-                )
-                for step in parts["steps"]
-            )
-            return cls(**{**parts, "variant": Variant(parts["variant"]), "steps": steps})
-        except (TypeError, ValueError):
-            raise ExpressionError(
-                "the content is not that of a staircase as to_dict writes it"
-            ) from None
+
+        def read() -> Staircase:
+            hints = get_type_hints(cls)
+            names = [f.name for f in fields(cls) if f.name not in ("target", "mask")]
+            rest = {name: read_data(hints[name], content[name]) for name in names}
+            return cls(_target(content["target"]), mask=_mask(content["student"]), **rest)
+
+        return reading("a staircase", read)
 
 
 def staircase(
@@ -570,9 +544,8 @@ def staircase(
         )
     # The first step is another one than the later ones: all weights have norm 1.
     sources = [whole] * 2 if mask.is_whole else [spans_of(f, mask, step=t) for t in (1, 2)]
-    symbol = f.expansion.symbol_element if f.is_polynomial else None
-    steps, ended, basis = climb(f, symbol, sources, kappa, chosen is Variant.STRICT, limit)
-    steps = with_standing(steps, kappa, mask, whole)
+    standing = functools.partial(_standing, kappa, mask, whole)
+    steps, ended, basis = _climb(f, sources, kappa, chosen is Variant.STRICT, limit, standing)
     last = steps[-1].after if steps else Subspace.zero(f.dimension)
     saturated = whole.relevant_subspace <= last
     stuck = None if saturated else _order_at(whole, last)
@@ -633,96 +606,6 @@ def _checked_mask(student: str | sp.Expr | Activation | None, biases: bool) -> D
     return activation_mask(student, biases)
 
 
-def staircase_to_dict(result: Staircase) -> dict[str, Any]:
-    """Return plain data for JSON: numbers are exact texts."""
-    f, mask, clusters = result.target, result.mask, result.clusters
-    student = mask.activation
-    return {
-        "target": {
-            "name": f.name,
-            # In parts: texts that are read have a limited length.
-            "summands": [expression_text(part) for part in sp.Add.make_args(f.expr)],
-            "variables": [x.name for x in f.variables],
-        },
-        "order": result.order,
-        "variant": result.variant.value,
-        "student": None
-        if student is None
-        else {
-            "name": student.name,
-            "expression": expression_text(student.expr),
-            "biases": mask.biases,
-        },
-        "relevant_subspace": result.relevant_subspace.to_dict(),
-        "steps": [_step_to_dict(step) for step in result.steps],
-        "has_ended": result.has_ended,
-        "saturates": result.saturates,
-        "stuck_order": result.stuck_order,
-        "student_order": result.student_order,
-        "basis": result.basis,
-        "clusters": None if clusters is None else clusters.to_dict(),
-    }
-
-
-def _step_to_dict(step: StaircaseStep) -> dict[str, Any]:
-    return {
-        "number": step.number,
-        "before": step.before.to_dict(),
-        "after": step.after.to_dict(),
-        "directions": [
-            {
-                "vector": [expression_text(entry) for entry in direction.row.vector],
-                "order": direction.row.order,
-                "inside": list(direction.row.inside),
-                "outside": list(direction.row.outside),
-                "sources": [list(alpha) for alpha in direction.row.sources],
-                "term": direction.term,
-            }
-            for direction in step.directions
-        ],
-        "explanations": list(step.explanations),
-        "standing": step.standing.value,
-        "remark": step.remark,
-        "decided": step.decided,
-        "basis": step.basis,
-    }
-
-
-def staircase_from_dict(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a staircase, its steps as plain dictionaries.
-
-    Raises
-    ------
-    ExpressionError
-        If the content is not what `staircase_to_dict` writes.
-    """
-    try:
-        clusters = content["clusters"]
-        return {
-            "target": _target(content["target"]),
-            "order": int(content["order"]),
-            "variant": str(content["variant"]),
-            "mask": _mask(content["student"]),
-            "relevant_subspace": read_subspace(content["relevant_subspace"]),
-            "steps": [_read_step(step) for step in content["steps"]],
-            "has_ended": bool(content["has_ended"]),
-            "stuck_order": _count(content["stuck_order"]),
-            "student_order": _count(content["student_order"]),
-            "basis": str(content["basis"]),
-            "clusters": None if clusters is None else ReadoutClusters.from_dict(clusters),
-        }
-    except (LookupError, TypeError, ValueError) as error:
-        if isinstance(error, ExpressionError):
-            raise
-        raise ExpressionError(
-            "the content is not that of a staircase as to_dict writes it"
-        ) from None
-
-
-def _count(value: Any) -> int | None:
-    return None if value is None else int(value)
-
-
 def _target(content: Mapping[str, Any]) -> Target:
     variables = [sp.Symbol(str(name), real=True) for name in content["variables"]]
     case = case_of_numbers()
@@ -739,31 +622,6 @@ def _mask(content: Mapping[str, Any] | None) -> DegreeMask:
     return activation_mask(Activation(str(content["name"]), read.expr), bool(content["biases"]))
 
 
-def _read_step(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "number": int(content["number"]),
-        "before": read_subspace(content["before"]),
-        "after": read_subspace(content["after"]),
-        "directions": [
-            (
-                {
-                    "vector": tuple(map(read_case_number, entry["vector"])),
-                    "order": int(entry["order"]),
-                    "inside": tuple(map(int, entry["inside"])),
-                    "outside": tuple(map(int, entry["outside"])),
-                    "sources": tuple(tuple(map(int, alpha)) for alpha in entry["sources"]),
-                },
-                str(entry["term"]),
-            )
-            for entry in content["directions"]
-        ],
-        "standing": Standing(content["standing"]),
-        "remark": str(content["remark"]),
-        "decided": bool(content["decided"]),
-        "basis": str(content["basis"]),
-    }
-
-
 _MOST_TERMS = 4
 _WIDTH = 120
 # Longer vectors, subspaces and names of targets are rounded or cut.
@@ -775,16 +633,9 @@ _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 def terms_text(names: Sequence[str], symbol: PolyElement | None, row: SpanRow) -> str:
     """Return the Hermite terms of a target that contribute to a vector.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Those of the coordinates.
-    symbol : PolyElement or None
-        The symbol of a polynomial target, which gives the terms their coefficients. Of other
-        targets the multi-indices are those of the expansion of the symbol, whose coefficients are
-        numbers without a short form.
-    row : SpanRow
-        The vector.
+    `names`: those of the coordinates. `symbol`: the symbol of a polynomial target, which gives the
+    terms their coefficients. Of other targets the multi-indices are those of the expansion of the
+    symbol, whose coefficients are numbers without a short form. `row`: the vector.
     """
     sources = row.sources[:_MOST_TERMS]
     left_out = len(row.sources) - len(sources)
@@ -922,21 +773,17 @@ def _needs(result: Staircase) -> list[str]:
         more = " or random biases" if not result.mask.biases else ""
         return [
             f"no order leads on with the degrees of the student; another activation{more} would, "
-            f"at order {order}, n = Θ({_power_of_d(order)}) samples a step"
+            f"at order {order}, n = Θ({power_of_d(order)}) samples a step"
         ]
     lines = []
     if result.student_order is not None:
         lines.append(
             f"k(U) = {result.student_order}: needs order {result.student_order}, "
-            f"n = Θ({_power_of_d(result.student_order)}) samples a step"
+            f"n = Θ({power_of_d(result.student_order)}) samples a step"
         )
     if result.student_order is not None and order is not None and order < result.student_order:
         lines.append(f"with all degrees, order {order} would do: another activation or biases")
     return lines or ["which order would lead on is not decided"]
-
-
-def _power_of_d(order: int) -> str:
-    return "d" if order == 1 else f"d^{order}"
 
 
 def _cluster_lines(result: Staircase, clusters: ReadoutClusters) -> list[str]:

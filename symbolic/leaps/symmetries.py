@@ -18,7 +18,6 @@ Each map that is returned is proven; that none is found proves nothing.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +29,7 @@ from sympy.polys.rings import PolyElement
 from ..exact.fields import common_field, exact_field
 from ..expressions._singularities import expanded
 from ..expressions.regularity import reflectable
+from ..gaussian.hermite_polynomials import index_factorial
 from ..hermite.tensors import rotated
 from ..targets.conditional_spans import MultiIndex
 from ..targets.subspaces import Element, Subspace
@@ -48,16 +48,9 @@ Terms = dict[MultiIndex, Element]
 class Symmetry:
     """A non-trivial orthogonal map g of the relevant space with f∘g = f.
 
-    Attributes
-    ----------
-    kind : str
-        "sign change", "signed permutation", "reflection" or "rotations".
-    description : str
-        What the map does, as a text.
-    matrix : Matrix of shape (r, r)
-        g; of a group of rotations exp(tA) the antisymmetric generator A.
-    fixed : Subspace
-        The vectors that g leaves where they are.
+    `kind`: "sign change", "signed permutation", "reflection" or "rotations". `description`: what
+    the map does, as a text. `matrix`: g; of a group of rotations exp(tA) the antisymmetric
+    generator A, Matrix of shape (r, r). `fixed`: the vectors that g leaves where they are.
     """
 
     kind: str
@@ -72,16 +65,8 @@ class Symmetry:
 def find_symmetry(target: Target, relevant: Subspace) -> Symmetry | None:
     """Return an orthogonal map that leaves a target invariant and moves its relevant space.
 
-    Parameters
-    ----------
-    target : Target
-    relevant : Subspace
-        V*, or a subspace of it that is certain.
-
-    Returns
-    -------
-    Symmetry or None
-        None if none of the kinds that are looked for exists.
+    `relevant`: V*, or a subspace of it that is certain. Returns None if none of the kinds that are
+    looked for exists.
 
     Examples
     --------
@@ -101,11 +86,7 @@ def find_symmetry(target: Target, relevant: Subspace) -> Symmetry | None:
 def reflection_in(target: Target, moved: Subspace) -> Symmetry | None:
     """Return the map that is -1 on a subspace and 1 on its complement, if f is invariant under it.
 
-    Parameters
-    ----------
-    target : Target
-    moved : Subspace
-        Part of the relevant space.
+    `moved`: part of the relevant space.
 
     Examples
     --------
@@ -132,14 +113,15 @@ def is_invariant_in(target: Target, moved: Subspace) -> bool:
     """
     if target.case is None or not target.is_polynomial:
         return reflection_in(target, moved) is not None
-    symbol = target.expansion.symbol_element
-    image = rotated(symbol, _reflection_matrix(moved))
-    _, of_symbol, of_image = common_field(symbol.ring.domain, image.ring.domain)
-    field = image.ring.domain
-    left = {alpha: of_image(c) for alpha, c in image.items()}
-    for alpha, c in symbol.items():
-        left[alpha] = left.get(alpha, field.zero) - of_symbol(c)
-    return target.vanish([field.to_sympy(c) for c in left.values()], "an odd part")
+    left = _moved_part(target.expansion.symbol_element, _reflection_matrix(moved))
+    return target.vanish(list(map(left.ring.domain.to_sympy, left.values())), "an odd part")
+
+
+def _moved_part(symbol: PolyElement, matrix: sp.MatrixBase) -> PolyElement:
+    """Return F∘g - F."""
+    image = rotated(symbol, matrix)
+    of_symbol = common_field(symbol.ring.domain, image.ring.domain)[1]
+    return image - image.ring.from_dict({alpha: of_symbol(c) for alpha, c in symbol.items()})
 
 
 def _reflection_matrix(moved: Subspace) -> sp.ImmutableMatrix:
@@ -160,8 +142,7 @@ def _is_invariant(symbol: PolyElement, matrix: sp.MatrixBase) -> bool:
         # Differences, because fractions over an algebraic field need not compare as equal.
         if _value(terms, point, field) - _value(terms, image, field):
             return False
-    image_of_symbol = rotated(symbol, matrix)
-    return not (image_of_symbol - image_of_symbol.ring.from_dict(terms))
+    return not _moved_part(symbol, matrix)
 
 
 def _value(terms: Terms, point: Sequence[Element], field: Any) -> Element:
@@ -187,8 +168,8 @@ def _fixed(matrix: sp.MatrixBase) -> Subspace:
 
 def _sign_change(symbol: PolyElement, relevant: Subspace) -> Symmetry | None:
     used = _used(symbol)
-    parities = [[alpha[i] % 2 for i in used] for alpha in symbol]
-    solutions = _kernel_modulo_2(parities, len(used))
+    parities = _modulo_2(([alpha[i] for i in used] for alpha in symbol), len(used))
+    solutions = [[int(n) % 2 for n in row] for row in parities.nullspace().to_list()]
     if not solutions:
         return None
     # Few signs are easiest to read.
@@ -204,34 +185,11 @@ def _used(symbol: PolyElement) -> list[int]:
     return sorted({i for alpha in symbol for i, n in enumerate(alpha) if n})
 
 
-def _kernel_modulo_2(rows: Iterable[Sequence[int]], width: int) -> list[list[int]]:
-    """Return a basis of the vectors orthogonal to all rows, modulo 2."""
-    pivots = _eliminated_modulo_2([list(row) for row in rows])
-    free = [j for j in range(width) if j not in pivots]
-    basis = []
-    for j in free:
-        vector = [int(i == j) for i in range(width)]
-        for pivot, row in pivots.items():
-            vector[pivot] = row[j]
-        basis.append(vector)
-    return basis
-
-
-def _eliminated_modulo_2(rows: Iterable[list[int]]) -> dict[int, list[int]]:
-    """Return the reduced row echelon form modulo 2, by pivot."""
-    pivots: dict[int, list[int]] = {}
-    for row in rows:
-        for pivot, known in pivots.items():
-            if row[pivot]:
-                row = [a ^ b for a, b in zip(row, known, strict=True)]
-        if not any(row):
-            continue
-        leading = row.index(1)
-        for other, known in pivots.items():
-            if known[leading]:
-                pivots[other] = [a ^ b for a, b in zip(known, row, strict=True)]
-        pivots[leading] = row
-    return pivots
+def _modulo_2(rows: Iterable[Sequence[int]], width: int) -> DomainMatrix:
+    """Return a matrix over the field of two elements."""
+    two = sp.GF(2)
+    listed = [[two(n) for n in row] for row in rows]
+    return DomainMatrix(listed, (len(listed), width), two)
 
 
 def _signed_permutation(
@@ -297,11 +255,14 @@ def _signs_for(terms: Terms, images: Sequence[int]) -> list[int] | None:
         if other is None or ((other - c) and (other + c)):
             return None
         # The last entry is the right-hand side.
-        equations.append([*(n % 2 for n in alpha), int(bool(other - c))])
-    pivots = _eliminated_modulo_2(equations)
+        equations.append([*alpha, int(bool(other - c))])
+    echelon, pivots = _modulo_2(equations, r + 1).rref()
     if r in pivots:
         return None
-    return [-1 if i in pivots and pivots[i][r] else 1 for i in range(r)]
+    signs = [1] * r
+    for pivot, row in zip(pivots, echelon.to_list(), strict=False):
+        signs[pivot] = -1 if row[r] else 1
+    return signs
 
 
 def _block_reflection(symbol: PolyElement, relevant: Subspace) -> Symmetry | None:
@@ -351,7 +312,7 @@ def _gram(symbol: PolyElement) -> list[list[Element]]:
             total = domain.zero
             for beta in derivatives[i].keys() & derivatives[j].keys():
                 degree = sum(beta)
-                weight = math.prod(map(math.factorial, beta)) * (2 * degree * degree + 3)
+                weight = index_factorial(beta) * (2 * degree * degree + 3)
                 total += derivatives[i][beta] * derivatives[j][beta] * weight
             matrix[i][j] = matrix[j][i] = total
     return matrix

@@ -109,7 +109,7 @@ class BallAssigns:
         pairs = ((a.target, a.value) for a in self.assignments)
         return BallTape(self._reads, (), pairs, targets, decided=self.decided)
 
-    def run(self, scalars: Scalars) -> None:
+    def run(self, scalars: Scalars, average: Average, root: Root) -> None:
         """Add the targets to the scalars."""
         values = self._tape([scalars[x] for x in self._reads])
         scalars.update({a.target: v for a, v in zip(self.assignments, values, strict=True)})
@@ -147,6 +147,11 @@ class BallLoop:
         results = list(names.values())
         return BallTape(self._reads, self.tables, pairs, results, decided=self.decided)
 
+    def run(self, scalars: Scalars, average: Average, root: Root) -> None:
+        """Add the averages to the scalars."""
+        values = average(self, scalars)
+        scalars.update({a.target: v for a, v in zip(self.sums, values, strict=True)})
+
     def integrands(self, scalars: Mapping[sp.Symbol, Ball]) -> Integrands:
         """Return the integrands as one function of the values of all tables at a node.
 
@@ -163,7 +168,7 @@ class BallLinear:
 
     step: LinearSolve
 
-    def run(self, scalars: Scalars) -> None:
+    def run(self, scalars: Scalars, average: Average, root: Root) -> None:
         """Add the unknowns to the scalars.
 
         Raises
@@ -297,13 +302,7 @@ class BallProgram:
 
 def _run(steps: Sequence[BallStep], scalars: Scalars, average: Average, root: Root) -> None:
     for step in steps:
-        if isinstance(step, BallLoop):
-            values = average(step, scalars)
-            scalars.update({a.target: v for a, v in zip(step.sums, values, strict=True)})
-        elif isinstance(step, BallNewton):
-            step.run(scalars, average, root)
-        else:
-            step.run(scalars)
+        step.run(scalars, average, root)
 
 
 def _no_root(block: BallNewton, scalars: Scalars) -> Sequence[Ball]:

@@ -157,19 +157,7 @@ def _rough(exponent: sp.Expr) -> sp.Expr:
 
 
 class _Homogeneous:
-    """Finds the degree of expressions in marked averages, which are divided by exp(scale).
-
-    Parameters
-    ----------
-    marks : mapping from Symbol to int
-        Degrees of the marks.
-    scale : Symbol
-
-    Attributes
-    ----------
-    raised : bool
-        A term without averages stands beside one with averages.
-    """
+    """Finds the degree of expressions in marked averages, which are divided by exp(scale)."""
 
     def __init__(self, marks: Mapping[sp.Symbol, int], scale: sp.Symbol) -> None:
         self._marks, self._scale = marks, scale

@@ -13,8 +13,8 @@ from functools import lru_cache, partial
 import sympy as sp
 
 from ...errors import EmissionError
-from ..expressions.averages import DataAverage
-from ..gaussian.accuracy import nodes_of, rewrite_for_accuracy
+from ..expressions.averages import DataAverage, outermost as nodes_of
+from ..gaussian.accuracy import rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.jumps import integrate_deltas
 from ..gaussian.ramp_moments import RampAverage
@@ -26,8 +26,8 @@ from .documentation import documentation
 from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
 from .hoist import HoistedSystem, hoist, outermost
 from .inner_averages import InnerAverage, InnerScale
-from .measures import describe_measures
-from .parity import averages_are_even, sums_are_even
+from .measures import break_points, describe_measures
+from .parity import averages_are_even
 from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename, validate
 from .schedule import Scheduler
 
@@ -125,13 +125,16 @@ def lower_to_program(
     )
     if any(isinstance(loop.measure, Line) for loop in program.loops()):
         program = replace(program, tables=(hoisted.node, *functions.values()))
-        if product is None:
-            even = sums_are_even(program, hoisted.node, hoisted.definitions, functions)
-        else:
-            places = [*(e.residual for e in hoisted.equations), *hoisted.outputs.values()]
-            even = averages_are_even(places, hoisted.node, hoisted.definitions, product)
-            program = replace(program, inner_nodes=product.symbols)
-        program = replace(program, even=even)
+        integrands = [
+            n.args[0]
+            for n in _places(hoisted)
+            if not (isinstance(n, DataAverage) or break_points(n.args[0], hoisted.node))
+        ]
+        program = replace(
+            program,
+            even=averages_are_even(integrands, hoisted.node, hoisted.definitions, product),
+            inner_nodes=() if product is None else product.symbols,
+        )
     validate(program)
     stages["program"] = program.__str__
     return program, hoisted

@@ -189,13 +189,7 @@ def _flat(node: GaussianExpectation) -> sp.Expr:
 
 
 class _Slopes:
-    """Slopes of the arguments of integrands, each worked out once: integrands share most of them.
-
-    Parameters
-    ----------
-    known : set of Symbol
-        What a scale may depend on. Most slopes have tables in them as well.
-    """
+    """Slopes of the arguments of integrands, each worked out once: integrands share most."""
 
     def __init__(self, known: Set[sp.Basic]) -> None:
         self._known = known
@@ -288,7 +282,7 @@ def _scales_of_growth(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list
 
 def _growth_of_product(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | None:
     """Return a and b of exp(a*z**2 + b*z) if a product grows or decays so, else None."""
-    a = b = sp.S.Zero
+    a = b = steepness = sp.S.Zero
     for factor in sp.Mul.make_args(term):
         base, power = factor.as_base_exp()
         if isinstance(factor, sp.exp):
@@ -301,12 +295,12 @@ def _growth_of_product(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, sp.Expr] |
             slope = base.args[0].diff(z)
             if slope.has(z):
                 return None
-            b = sp.Abs(b) + power * sp.Abs(slope)
+            steepness += power * sp.Abs(slope)
         elif factor.has(z) and not (
             factor.is_polynomial(z) or (isinstance(base, _LEVEL) and power.is_positive)
         ):
             return None
-    return a, b
+    return a, sp.Abs(b) + steepness
 
 
 def _varying(function: sp.Expr) -> tuple[sp.Basic, ...]:

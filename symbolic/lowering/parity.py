@@ -18,7 +18,6 @@ from ..expressions.regularity import reflectable
 from ..gaussian.expectation import GaussianExpectation
 from ..losses.proximal import MoreauEnvelope, Proximal
 from .inner_averages import InnerAverage, InnerScale
-from .program import Line, NodeLoop, Program
 
 if TYPE_CHECKING:
     from .product_measures import ProductMeasure
@@ -32,8 +31,6 @@ _REWRITTEN: dict[type[sp.Function], Callable[..., sp.Expr]] = {
     erfcx: lambda u: sp.exp(u**2) * (1 - sp.erf(u)),
     erf_difference: lambda a, b: sp.erf(a) - sp.erf(b),
 }
-# Digits of values at a point, and from which relative difference on they are not equal.
-_DIGITS, _CLEARLY = 15, 1e-6
 
 
 def parity_under(value: sp.Expr, reflection: Mapping[sp.Expr, sp.Expr]) -> int | None:
@@ -135,86 +132,26 @@ def _unsigned(value: sp.Expr) -> tuple[int, sp.Expr]:
     return (-1, -value) if value.could_extract_minus_sign() else (1, value)
 
 
-def sums_are_even(
-    program: Program,
-    node: sp.Symbol,
-    definitions: Mapping[sp.Expr, sp.Expr],
-    functions: Mapping[sp.Expr, sp.Symbol],
-) -> bool:
-    """Tell whether every summand of the program is provably even in the node.
-
-    Parameters
-    ----------
-    program : Program
-    node : Symbol
-    definitions : mapping from applied function to Expr
-        Meaning of each table as an expression in the node and in other applied functions.
-    functions : mapping from applied function to table symbol
-    """
-    reflection: dict[sp.Expr, sp.Expr] = {node: -node}
-    applied: dict[sp.Expr, sp.Expr] = {node: -node}
-    for function, definition in definitions.items():
-        sign = _parity(definition, node, applied)
-        if sign is None:
-            return False
-        reflection[functions[function]] = sign * functions[function]
-        applied[function] = sign * function
-    for loop in program.loops():
-        if not isinstance(loop.measure, Line):
-            continue
-        if _differ_at_a_point(loop, reflection):
-            return False
-        local = {a.target: a.value for a in loop.locals}
-        for a in loop.sums:
-            value = _inline(a.value, local)
-            if not _equal(value.xreplace(reflection), value):
-                return False
-    return True
-
-
-def _differ_at_a_point(loop: NodeLoop, reflection: Mapping[sp.Expr, sp.Expr]) -> bool:
-    """Tell whether a summand is another number at the reflection of some point.
-
-    So it is not even, which expanding its locals would take long to find.
-    """
-    inner = {a.target for a in loop.locals}
-    values = [a.value for a in (*loop.locals, *loop.sums)]
-    symbols = sorted(set().union(*(v.free_symbols for v in values)) - inner, key=str)
-    here: dict[sp.Expr, sp.Expr] = {
-        x: sp.Rational(37 + 29 * k % 64, 83) for k, x in enumerate(symbols)
-    }
-    there = {x: reflection.get(x, x).xreplace(here) for x in symbols}
-    for a in loop.locals:
-        for known in (here, there):
-            known[a.target] = a.value.xreplace(known).evalf(_DIGITS)
-    for a in loop.sums:
-        one, other = (a.value.xreplace(known).evalf(_DIGITS) for known in (here, there))
-        if not (one.is_Float and other.is_Float):
-            continue
-        if abs(one - other) > _CLEARLY * (abs(one) + abs(other)):
-            return True
-    return False
-
-
 def averages_are_even(
-    places: Iterable[sp.Expr],
+    integrands: Iterable[sp.Expr],
     node: sp.Symbol,
     definitions: Mapping[sp.Expr, sp.Expr],
-    product: ProductMeasure,
+    product: ProductMeasure | None,
 ) -> bool:
-    """Tell whether every average on a grid is provably even in all its nodes at once.
+    """Tell whether every average over the line or a grid is provably even in all nodes at once.
 
     The integrands of the equations tell of those of the Jacobian: what is even for all values of
     the unknowns has even derivatives with respect to them.
 
     Parameters
     ----------
-    places : iterable of Expr
-        Equations and outputs.
+    integrands : iterable of Expr
+        Of equations and outputs.
     node : Symbol
     definitions : mapping from applied function to Expr
-        Tables of the node.
-    product : ProductMeasure
+        Tables of the node, each in the node and in other ones.
+    product : ProductMeasure or None
+        Of a grid.
     """
     applied: dict[sp.Expr, sp.Expr] = {node: -node}
     for function, definition in definitions.items():
@@ -222,23 +159,18 @@ def averages_are_even(
         if sign is None:
             return False
         applied[function] = sign * function
-    applied |= {x: -x for x in product.symbols}
-    # What a table on the grid stands for shows more than the table: P(y) of one label has no
-    # parity, but P(y) f(y) + P(-y) f(-y) may have one.
-    meaning = {**product.nodes, **product.definitions}
+    meaning: dict[sp.Expr, sp.Expr] = {}
+    if product is not None:
+        applied |= {x: -x for x in product.symbols}
+        # What a table on the grid stands for shows more than the table: P(y) of one label has no
+        # parity, but P(y) f(y) + P(-y) f(-y) may have one.
+        meaning = {**product.nodes, **product.definitions}
     # The node of a table is that of the line, whose reflection has been done by its sign.
     marks = {f: sp.Dummy(real=True, nonnegative=f.is_nonnegative) for f in definitions}
     reflection = {marks.get(f, f): value.xreplace(marks) for f, value in applied.items()}
-    integrands = {n.integrand for p in places for n in p.atoms(GaussianExpectation)}
     return all(
         parity_under(f.xreplace(meaning).xreplace(marks), reflection) == 1 for f in integrands
     )
-
-
-def _inline(value: sp.Expr, local: Mapping[sp.Symbol, sp.Expr]) -> sp.Expr:
-    while value.free_symbols & set(local):
-        value = value.xreplace(dict(local))
-    return value
 
 
 def _parity(definition: sp.Expr, node: sp.Symbol, applied: dict[sp.Expr, sp.Expr]) -> int | None:

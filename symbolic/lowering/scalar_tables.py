@@ -34,7 +34,7 @@ from ..gaussian.accuracy import rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..printing.language import Function, Kind, Parameter
 from .driver import rule_function
-from .fuse import magnitude
+from .fuse import FreshSymbols, magnitude
 from .lower import table_name
 from .program import Assign
 from .tables import InnerMeasure, evaluated_forms, outer_breaks, outer_widths
@@ -174,7 +174,7 @@ def table_plan(
         for f, form in evaluated_forms(definitions).items()
     }
     tables = {f: sp.Symbol(f"t_{table_name(f)}", real=True) for f in forms}
-    names = _Names()
+    fresh = FreshSymbols()
     marks: dict[sp.Expr, sp.Symbol] = {}
     steps: list[InnerPass | Assign] = []
     sizes: dict[sp.Symbol, sp.Expr] = {}
@@ -194,7 +194,7 @@ def table_plan(
                 if n not in marks:
                     waiting.setdefault(n.variable, {})[n] = None
         for variable, nodes in waiting.items():
-            steps.append(_inner_pass(variable, list(nodes), tables, marks, names))
+            steps.append(_inner_pass(variable, list(nodes), tables, marks, fresh))
         for f in ready:
             value = forms[f].xreplace(marks).xreplace(tables)
             steps.append(Assign(tables[f], rewrite_for_accuracy(value)))
@@ -217,15 +217,6 @@ def size_of(mean: sp.Symbol) -> sp.Symbol:
     return sp.Symbol(f"size_{mean.name}", nonnegative=True)
 
 
-class _Names:
-    def __init__(self) -> None:
-        self._count = 0
-
-    def fresh(self, prefix: str) -> sp.Symbol:
-        self._count += 1
-        return sp.Symbol(f"{prefix}_{self._count}", real=True)
-
-
 def _tables_of(form: sp.Expr, forms: Mapping[sp.Expr, sp.Expr]) -> set[sp.Expr]:
     return {f for f in form.atoms(AppliedUndef) if f in forms}
 
@@ -235,7 +226,7 @@ def _inner_pass(
     nodes: Sequence[GaussianExpectation],
     tables: Mapping[sp.Expr, sp.Symbol],
     marks: dict[sp.Expr, sp.Symbol],
-    names: _Names,
+    fresh: FreshSymbols,
 ) -> InnerPass:
     # A name that is no other one's, whatever the variable is called.
     inner = sp.Symbol(f"z_{variable.name}", **variable.assumptions0)
@@ -243,14 +234,11 @@ def _inner_pass(
     # The rule follows from the integrands as they are; their code, from accurate forms of them.
     integrands = [n.integrand.xreplace(names_in_code) for n in nodes]
     accurate = [rewrite_for_accuracy(f) for f in integrands]
-    targets = [names.fresh("mean") for _ in nodes]
+    targets = [fresh("mean_") for _ in nodes]
     marks.update(zip(nodes, targets, strict=True))
 
-    def symbols() -> object:
-        while True:
-            yield names.fresh("inner")
-
-    shared, values = sp.cse(accurate, symbols=symbols(), optimizations=[], order="none")
+    inner_values = fresh.endless("inner_")
+    shared, values = sp.cse(accurate, symbols=inner_values, optimizations=[], order="none")
     exact = [Assign(*pair) for pair in shared]
     exact += [Assign(t, v) for t, v in zip(targets, values, strict=True)]
     # Printers write a square as a product, which would compute its base twice.
@@ -259,7 +247,7 @@ def _inner_pass(
         value = a.value
         for power in sorted(value.atoms(sp.Pow), key=sp.default_sort_key):
             if power.exp.is_Integer and not power.base.is_Atom:
-                base = names.fresh("inner")
+                base = fresh("inner_")
                 local.append(Assign(base, power.base))
                 value = value.xreplace({power.base: base})
         exact[k] = Assign(a.target, value)

@@ -13,8 +13,8 @@ from dataclasses import replace
 import sympy as sp
 
 from ...errors import EmissionError
-from ..expressions.averages import DataAverage
-from ..gaussian.accuracy import nodes_of, parts_of, rewrite_for_accuracy
+from ..expressions.averages import DataAverage, outermost as nodes_of
+from ..gaussian.accuracy import parts_of, rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..losses.proximal import MoreauEnvelope, Proximal
 from ..systems.random_matrix import MarchenkoPasturAverage, Resolvent

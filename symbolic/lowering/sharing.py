@@ -12,7 +12,8 @@ import sympy as sp
 from sympy.logic.boolalg import Boolean
 
 from ...errors import EmissionError
-from ..gaussian.accuracy import FreeSymbols, accurate_moment, nodes_of, parts_of
+from ..expressions.averages import outermost as nodes_of
+from ..gaussian.accuracy import FreeSymbols, accurate_moment, parts_of
 from ..gaussian.ramp_moments import RampAverage
 from .fuse import FreshSymbols
 from .program import Assign

@@ -426,75 +426,44 @@ def solver_functions(program: Program, target: str) -> str:
         functions = functions[:-1]
     texts = [language.source(f) for f in functions]
     if target != "mpmath":
-        texts.append(_batch_source(program, functions[-1]))
+        texts.append(_batch_source(program, functions[-1], target))
     decorator = "@njit(**_FLAGS)\n" if target == "numba" else ""
     helpers = helper_definitions(language.printer, "\n".join(texts), decorator)
     return "\n\n".join([*([helpers] if helpers else []), *texts])
 
 
-def _batch_source(program: Program, rows: Function) -> str:
-    """Return ``solve_batch``, which solves all rows.
+def _batch_source(program: Program, rows: Function, target: str) -> str:
+    """Return ``solve_batch``, which solves all rows, those that cannot be solved marked.
 
     It is not compiled: LLVM would optimise all that it calls once more.
     """
     names = argument_names(rows)[2:]
     given = [name for name in names if name != "starts"]
-    lines = [f"def solve_batch({', '.join(given)}, starts=None):"]
-    lines += [f"    {line}" if line else "" for line in _batch_documentation(program)]
+    lines = [f"def solve_batch({', '.join(given)}, starts=None):", *_BATCH_DOCUMENTATION]
     if "starts" in names:
-        unknowns = len(program.newton_unknowns)
-        lines += [
-            "    if starts is None:",
-            f"        first_values = np.full((parameters.shape[0], {unknowns}), np.nan)",
-            "    else:",
-            "        first_values = starts",
-        ]
+        usual = f"np.full((len(parameters), {len(program.newton_unknowns)}), np.nan)"
+        lines.append(f"    first_values = {usual} if starts is None else starts")
         given.append("first_values")
-    lines.append(f"    solve_rows(0, parameters.shape[0], {', '.join(given)})")
+    if target == "numba":
+        lines.append(f"    solve_rows(0, len(parameters), {', '.join(given)})")
+    else:
+        lines += [
+            "    for row in range(len(parameters)):",
+            "        try:",
+            f"            solve_rows(row, row + 1, {', '.join(given)})",
+            "        except (ArithmeticError, TypeError, ValueError):",
+            "            # Where IEEE arithmetic goes on with infinities or NaN.",
+            "            info[row] = np.nan, np.inf, np.inf",
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _batch_documentation(program: Program) -> list[str]:
-    outputs = ", ".join(map(str, program.outputs))
-    lines = [
-        '"""Solve for every row of `parameters`, three times: coarser rules estimate the error.',
-        "",
-        "Parameters",
-        "----------",
-        f"parameters : array (n, {len(program.parameters)})",
-        f"    Columns: {', '.join(map(str, program.parameters))}.",
-    ]
-    if program.tables:
-        lines += [
-            f"fine, medium, coarse : array ({1 + len(program.tables)}, K)",
-            f"    Rows: weight, {', '.join(map(str, program.tables))}, on rules of which each has",
-            "    about half the nodes of the one before.",
-        ]
-    if program.has_panels:
-        lines += [
-            "fine_panel, medium_panel, coarse_panel : array (2, K)",
-            "    Weights and nodes of rules on [0, 1], for each piece of the line.",
-            "fine_reach, medium_reach, coarse_reach : float",
-            "    Where the line is cut off.",
-        ]
-    for data in program.data:
-        lines += [
-            f"data_{data.name} : array ({1 + len(data.columns)}, K)",
-            f"    Rows: weights, {', '.join(map(str, data.columns))}.",
-        ]
-    lines += [
-        f"results : array (n, {len(program.outputs)}), written",
-        f"    Columns: {outputs}.",
-        f"errors : array (n, {len(program.outputs)}), written",
-        "    Estimated errors of the results; infinite where the medium rule has no solution.",
-        "info : array (n, 3), written",
-        "    Newton iterations (negative if not converged), relative residual, and the part of the",
-        "    first output's estimated error that is rounding, relative to that output.",
-    ]
-    if program.newton_unknowns:
-        unknowns = ", ".join(map(str, program.newton_unknowns))
-        lines += [
-            f"starts : array (n, {len(program.newton_unknowns)}), optional",
-            f"    First values of {unknowns}; NaN stands for the usual one.",
-        ]
-    return [*lines, '"""']
+_BATCH_DOCUMENTATION = (
+    '    """Solve for every row of `parameters`, three times: coarser rules estimate the error.',
+    "",
+    "    Arrays of rules hold weights, then nodes and tables, in rows. `results`, their estimated",
+    "    `errors` and `info` (Newton iterations, negative if not converged, residual, and the part",
+    "    of the first output's relative error that is rounding) are written. `starts` are first",
+    "    values of the unknowns; NaN stands for the usual one.",
+    '    """',
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -151,20 +152,14 @@ def table_source(
     """
     code = {p: sp.Symbol(identifiers[p], **p.assumptions0) for p in parameters}
     forms = evaluated_forms(definitions)
-    names = [str(code[p]) for p in parameters]
-    signature = ", ".join([str(node), *names])
+    source = _ArrayText(node, code, [str(code[p]) for p in parameters], printer())
     widths, kinks = outer_widths(definitions, node), outer_breaks(definitions, node)
     if product is not None:
         widths = tuple(dict.fromkeys((*widths, *product.outer_scales)))
         kinks = tuple(dict.fromkeys((*kinks, *product.outer_breaks)))
-    body = [
-        _rules_function(forms, node, code, signature, printer()),
-        _scale_function(widths, code, signature, printer()),
-        _breaks_function(kinks, code, signature, printer()),
-        _tables_function(forms, node, code, signature, printer()),
-    ]
+    body = [source.rules(forms), source.scale(widths), source.breaks(kinks), source.tables(forms)]
     if product is not None:
-        body += _product_functions(product, node, code, names, printer())
+        body += source.product(product)
     text = "\n\n".join(body)
     header = "import math\n\nimport numpy as np\n"
     if "scipy.special" in text:
@@ -338,54 +333,149 @@ def _slots(forms: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Symbol, list[sp.Expr]]:
     return slots
 
 
-def _rules_function(
-    forms: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    signature: str, printer: NumpyPrinter,
-) -> str:  # fmt: skip
-    lines = [
-        f"def inner_rules({signature}):",
-        '    """Return {inner variable: (kind of rule, its argument)}, from the integrands."""',
-    ]
-    entries = []
-    for variable, integrands in _slots(forms).items():
-        measure = InnerMeasure.of(variable, integrands, node)
-        zero = [sp.S.Zero]
-        fastest = _extreme(printer, "maximum", zero, measure.waves, code)
-        if measure.kinks:
-            texts = [printer.print(k.xreplace(dict(code))) for k in measure.kinks]
-            columns = ", ".join(
-                f"{printer.arrays}.broadcast_to({text}, {node}.shape)" for text in texts
-            )
-            rule = f'("split", ({printer.arrays}.stack([{columns}], axis=1), {fastest}))'
-        elif measure.entire:
-            degree = max((_degree(f, variable) for f in integrands), default=0)
-            rule = f'("hermite", ({max(_HERMITE_NODES, degree // 2 + 1)}, {fastest}))'
-        else:
-            strip = _extreme(
-                printer, "minimum", [] if measure.strips else [sp.oo], measure.strips, code
-            )
-            growth = _extreme(
-                printer, "maximum", [] if measure.growths else zero, measure.growths, code
-            )
-            rule = f'("trapezoidal", ({strip}, {growth}, {fastest}))'
-        entries.append(f'"{variable}": {rule}')
-    lines.append(f"    return {{{', '.join(entries)}}}")
-    return "\n".join(lines) + "\n"
+@dataclass(frozen=True)
+class _ArrayText:
+    """The functions of a module that tabulates on arrays, as text."""
 
+    node: sp.Symbol
+    code: Mapping[sp.Expr, sp.Symbol]
+    parameters: Sequence[str]
+    printer: NumpyPrinter
 
-def _extreme(
-    printer: NumpyPrinter,
-    function: str,
-    least: Sequence[sp.Expr],
-    values: Sequence[sp.Expr],
-    code: Mapping[sp.Expr, sp.Symbol],
-) -> str:
-    named = [*least, *(v.xreplace(dict(code)) for v in values)]
-    texts = list(dict.fromkeys("math.inf" if v == sp.oo else printer.print(v) for v in named))
-    found = texts[0]
-    for text in texts[1:]:
-        found = f"{printer.arrays}.{function}({found}, {text})"
-    return found
+    def function(self, name: str, arguments: Sequence[object], about: str, *lines: str) -> str:
+        signature = ", ".join(map(str, (self.node, *arguments)))
+        head = f'def {name}({signature}):\n    """{about}"""\n'
+        return head + "".join(f"    {line}\n" for line in lines)
+
+    def text(self, expr: sp.Expr) -> str:
+        found: str = self.printer.print(expr.xreplace(dict(self.code)))
+        return found
+
+    def rules(self, forms: Mapping[sp.Expr, sp.Expr]) -> str:
+        entries = []
+        for variable, integrands in _slots(forms).items():
+            measure = InnerMeasure.of(variable, integrands, self.node)
+            zero = [sp.S.Zero]
+            fastest = self.extreme("maximum", zero, measure.waves)
+            if measure.kinks:
+                rule = f'("split", ({self.columns(measure.kinks)}, {fastest}))'
+            elif measure.entire:
+                degree = max((_degree(f, variable) for f in integrands), default=0)
+                rule = f'("hermite", ({max(_HERMITE_NODES, degree // 2 + 1)}, {fastest}))'
+            else:
+                strip = self.extreme("minimum", [] if measure.strips else [sp.oo], measure.strips)
+                growth = self.extreme("maximum", [] if measure.growths else zero, measure.growths)
+                rule = f'("trapezoidal", ({strip}, {growth}, {fastest}))'
+            entries.append(f'"{variable}": {rule}')
+        about = "Return {inner variable: (kind of rule, its argument)}, from the integrands."
+        value = f"return {{{', '.join(entries)}}}"
+        return self.function("inner_rules", self.parameters, about, value)
+
+    def columns(self, places: Sequence[sp.Expr]) -> str:
+        arrays = self.printer.arrays
+        found = ", ".join(
+            f"{arrays}.broadcast_to({self.text(p)}, {self.node}.shape)" for p in places
+        )
+        return f"{arrays}.stack([{found}], axis=1)"
+
+    def extreme(self, name: str, least: Sequence[sp.Expr], values: Sequence[sp.Expr]) -> str:
+        texts = dict.fromkeys("math.inf" if v == sp.oo else self.text(v) for v in (*least, *values))
+        return reduce(lambda one, other: f"{self.printer.arrays}.{name}({one}, {other})", texts)
+
+    def smallest(self, widths: Sequence[sp.Expr]) -> str:
+        texts = [f"{self.printer.arrays}.abs({self.text(w)})" for w in widths]
+        return f"min({', '.join(['1.0', *texts])})" if texts else "1.0"
+
+    def scale(self, widths: Sequence[sp.Expr]) -> str:
+        about = "Return the width in the node over which the tables vary, at most 1."
+        value = f"return {self.smallest(widths)}"
+        return self.function("outer_scale", self.parameters, about, value)
+
+    def breaks(self, kinks: Sequence[sp.Expr]) -> str:
+        about = "Return the nodes at which a table has a kink or a jump."
+        value = f"return [{', '.join(map(self.text, kinks))}]"
+        return self.function("breaks", self.parameters, about, value)
+
+    def tables(self, forms: Mapping[sp.Expr, sp.Expr]) -> str:
+        node, printer = self.node, self.printer
+        slots = _slots(forms)
+        lines = [f"one = {printer.arrays}.ones_like({node})"]
+        column = sp.Symbol(f"{node}_column", real=True)
+        if slots:
+            lines.append(f"{column} = {node}[:, None]")
+        lines += [f"{v}, weight_{v} = rules[{str(v)!r}]" for v in slots]
+        names: dict[sp.Expr, sp.Symbol] = {}
+        columns: dict[sp.Expr, sp.Symbol] = {}
+        shared: dict[sp.Expr, sp.Symbol] = {}
+        for function, form in forms.items():
+            value = form
+            for count, n in enumerate(sorted(form.atoms(GaussianExpectation), key=str)):
+                mark = sp.Symbol(f"{table_name(function)}_part{count}", real=True)
+                integrand = n.integrand.xreplace(columns).xreplace({node: column, **self.code})
+                integrand = rewrite_for_accuracy(integrand)
+                # The expensive functions of the inner variable are computed once for all tables.
+                for f in sorted(integrand.atoms(sp.Function), key=sp.default_sort_key):
+                    if f.has(n.variable) and f not in shared:
+                        shared[f] = sp.Symbol(f"value_{len(shared)}", real=True)
+                        lines.append(f"{shared[f]} = {printer.print(f)}")
+                text = printer.print(integrand.xreplace(shared))
+                lines.append(
+                    f"{mark} = {printer.arrays}.sum(weight_{n.variable} * ({text}), axis=1)"
+                )
+                value = value.xreplace({n: mark})
+            names[function] = sp.Symbol(table_name(function), real=True)
+            columns[function] = sp.Symbol(f"{table_name(function)}[:, None]", real=True)
+            text = printer.print(rewrite_for_accuracy(value.xreplace(names).xreplace(self.code)))
+            lines.append(f"{names[function]} = ({text}) * one")
+        entries = ", ".join(f'"{name}": {name}' for name in names.values())
+        about = f"""Return {{{{table: its values at the nodes}}}}; `{node}` has shape (K,).
+
+    `rules` holds nodes and weights, of shape (1, n) or (K, n), for each inner variable.
+    """
+        about = about.replace("{{", "{").replace("}}", "}")
+        made = f"return {{{entries}}}"
+        return self.function("tables", [*self.parameters, "rules"], about, *lines, made)
+
+    def product(self, product: ProductMeasure) -> list[str]:
+        """Return the functions that make a grid of inner nodes and tabulate on it."""
+        scales = ", ".join(map(self.smallest, product.scales))
+        functions = [
+            f"# Whether averages over the inner nodes are taken at each node.\n"
+            f"NESTED = {product.nested}\n",
+            self.function(
+                "product_scales", self.parameters,
+                "Return the widths in the inner nodes over which integrands vary, at most 1.",
+                f"return [{scales}]",
+            ),
+        ]  # fmt: skip
+        arrays = self.printer.arrays
+        for depth, (inner, places) in enumerate(zip(product.symbols, product.breaks, strict=True)):
+            value = self.columns(places) if places else f"{arrays}.empty((len({self.node}), 0))"
+            functions.append(
+                self.function(
+                    f"product_breaks_{inner}", [*product.symbols[:depth], *self.parameters],
+                    f"Return where integrands have kinks or jumps in {inner}, a row for a node.",
+                    f"return {value}",
+                )
+            )  # fmt: skip
+        lines = [f"one = {arrays}.ones_like({self.node})"]
+        names: dict[sp.Expr, sp.Symbol] = {}
+        for value in product.definitions.values():
+            for f in sorted(value.atoms(AppliedUndef), key=str):
+                if f not in names:
+                    names[f] = sp.Symbol(table_name(f), real=True)
+                    lines.append(f"{names[f]} = tables[{table_name(f)!r}]")
+        for function, value in product.definitions.items():
+            accurate = rewrite_for_accuracy(value.xreplace(names).xreplace(dict(self.code)))
+            lines.append(f"{table_name(function)} = ({self.printer.print(accurate)}) * one")
+        made = ", ".join(f'"{table_name(f)}": {table_name(f)}' for f in product.definitions)
+        about = """Return {table: its values on the grid}; all arrays have one shape.
+
+    `tables` holds the functions of the node at the same points.
+    """
+        arguments = [*product.symbols, *self.parameters, "tables"]
+        made = f"return {{{made}}}"
+        return [*functions, self.function("product_tables", arguments, about, *lines, made)]
 
 
 def _degree(integrand: sp.Expr, variable: sp.Symbol) -> int:
@@ -438,126 +528,3 @@ def outer_breaks(definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol) -> tup
         if not definition.has(GaussianExpectation):
             kinks += analyse(definition, node).kinks
     return tuple(dict.fromkeys(kinks))
-
-
-def _scale_function(
-    widths: Sequence[sp.Expr], code: Mapping[sp.Expr, sp.Symbol], signature: str,
-    printer: NumpyPrinter,
-) -> str:  # fmt: skip
-    return (
-        f"def outer_scale({signature}):\n"
-        '    """Return the width in the node over which the tables vary, at most 1."""\n'
-        f"    return {_smallest(widths, code, printer)}\n"
-    )
-
-
-def _smallest(
-    widths: Sequence[sp.Expr], code: Mapping[sp.Expr, sp.Symbol], printer: NumpyPrinter
-) -> str:
-    texts = [f"{printer.arrays}.abs({printer.print(w.xreplace(dict(code)))})" for w in widths]
-    return f"min({', '.join(['1.0', *texts])})" if texts else "1.0"
-
-
-def _breaks_function(
-    kinks: Sequence[sp.Expr], code: Mapping[sp.Expr, sp.Symbol], signature: str,
-    printer: NumpyPrinter,
-) -> str:  # fmt: skip
-    texts = [printer.print(k.xreplace(dict(code))) for k in kinks]
-    return (
-        f"def breaks({signature}):\n"
-        '    """Return the nodes at which a table has a kink or a jump."""\n'
-        f"    return [{', '.join(texts)}]\n"
-    )
-
-
-def _tables_function(
-    forms: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    signature: str, printer: NumpyPrinter,
-) -> str:  # fmt: skip
-    slots = _slots(forms)
-    lines = [
-        f"def tables({signature}, rules):",
-        f'    """Return {{table: its values at the nodes}}; `{node}` has shape (K,).',
-        "",
-        "    `rules` holds nodes and weights, of shape (1, n) or (K, n), for each inner variable.",
-        '    """',
-        f"    one = {printer.arrays}.ones_like({node})",
-    ]
-    column = sp.Symbol(f"{node}_column", real=True)
-    if slots:
-        lines.append(f"    {column} = {node}[:, None]")
-    lines += [f"    {v}, weight_{v} = rules[{str(v)!r}]" for v in slots]
-    names: dict[sp.Expr, sp.Symbol] = {}
-    columns: dict[sp.Expr, sp.Symbol] = {}
-    shared: dict[sp.Expr, sp.Symbol] = {}
-    for function, form in forms.items():
-        value = form
-        for count, n in enumerate(sorted(form.atoms(GaussianExpectation), key=str)):
-            mark = sp.Symbol(f"{table_name(function)}_part{count}", real=True)
-            integrand = n.integrand.xreplace(columns).xreplace({node: column, **code})
-            integrand = rewrite_for_accuracy(integrand)
-            # The expensive functions of the inner variable are computed once for all tables.
-            for f in sorted(integrand.atoms(sp.Function), key=sp.default_sort_key):
-                if f.has(n.variable) and f not in shared:
-                    shared[f] = sp.Symbol(f"value_{len(shared)}", real=True)
-                    lines.append(f"    {shared[f]} = {printer.print(f)}")
-            text = printer.print(integrand.xreplace(shared))
-            weighted = f"weight_{n.variable} * ({text})"
-            lines.append(f"    {mark} = {printer.arrays}.sum({weighted}, axis=1)")
-            value = value.xreplace({n: mark})
-        names[function] = sp.Symbol(table_name(function), real=True)
-        columns[function] = sp.Symbol(f"{table_name(function)}[:, None]", real=True)
-        text = printer.print(rewrite_for_accuracy(value.xreplace(names).xreplace(code)))
-        lines.append(f"    {names[function]} = ({text}) * one")
-    entries = ", ".join(f'"{name}": {name}' for name in names.values())
-    lines.append(f"    return {{{entries}}}")
-    return "\n".join(lines) + "\n"
-
-
-def _product_functions(
-    product: ProductMeasure, node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    parameters: Sequence[str], printer: NumpyPrinter,
-) -> list[str]:  # fmt: skip
-    """Return the functions that make a grid of inner nodes and tabulate on it."""
-    signature = ", ".join([str(node), *parameters])
-    scales = ", ".join(_smallest(found, code, printer) for found in product.scales)
-    functions = [
-        f"# Whether averages over the inner nodes are taken at each node.\n"
-        f"NESTED = {product.nested}\n",
-        f"def product_scales({signature}):\n"
-        '    """Return the widths in the inner nodes over which integrands vary, at most 1."""\n'
-        f"    return [{scales}]\n",
-    ]
-    for depth, (inner, places) in enumerate(zip(product.symbols, product.breaks, strict=True)):
-        earlier = map(str, product.symbols[:depth])
-        columns = ", ".join(
-            f"{printer.arrays}.broadcast_to({printer.print(p.xreplace(dict(code)))}, {node}.shape)"
-            for p in places
-        )
-        value = f"{printer.arrays}.stack([{columns}], axis=1)"
-        functions.append(
-            f"def product_breaks_{inner}({', '.join([str(node), *earlier, *parameters])}):\n"
-            f'    """Return where integrands have kinks or jumps in {inner}, a row for a node."""\n'
-            f"    return {value if places else f'{printer.arrays}.empty((len({node}), 0))'}\n"
-        )
-    inner_names = ", ".join(map(str, product.symbols))
-    lines = [
-        f"def product_tables({', '.join([str(node), inner_names, *parameters, 'tables'])}):",
-        '    """Return {table: its values on the grid}; all arrays have one shape.',
-        "",
-        "    `tables` holds the functions of the node at the same points.",
-        '    """',
-        f"    one = {printer.arrays}.ones_like({node})",
-    ]
-    names: dict[sp.Expr, sp.Symbol] = {}
-    for value in product.definitions.values():
-        for f in sorted(value.atoms(AppliedUndef), key=str):
-            if f not in names:
-                names[f] = sp.Symbol(table_name(f), real=True)
-                lines.append(f"    {names[f]} = tables[{table_name(f)!r}]")
-    for function, value in product.definitions.items():
-        text = printer.print(rewrite_for_accuracy(value.xreplace(names).xreplace(dict(code))))
-        lines.append(f"    {table_name(function)} = ({text}) * one")
-    made = ", ".join(f'"{table_name(f)}": {table_name(f)}' for f in product.definitions)
-    functions.append("\n".join([*lines, f"    return {{{made}}}"]) + "\n")
-    return functions

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import sympy as sp
 
 from ...runtime.generated import GeneratedFunction, defined
+from ..expressions.arguments import compile_arrays_with
 from .printers import MpmathPrinter, NumpyPrinter, ScalarPrinter, SourcePrinter, helper_definitions
 
 Values: TypeAlias = "sp.Expr | Sequence[sp.Expr]"
@@ -81,6 +82,9 @@ def compiled(
         return GeneratedFunction(source, "function")
     found: Callable[..., Any] = defined(source, ctx=target).function
     return found
+
+
+compile_arrays_with(compiled)
 
 
 @lru_cache(maxsize=256)

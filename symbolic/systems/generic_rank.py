@@ -175,7 +175,7 @@ class _Function:
         self.symbols = expr.free_symbols
         self._ctx = ctx
         expr = _smooth(expr)
-        averages = outermost(expr, _AVERAGES)
+        averages = outermost(expr, *_AVERAGES)
         marks = {n: sp.Dummy(real=True) for n in averages}
         self._sums = [(mark, *self._nodes(n)) for n, mark in marks.items()]
         expr = expr.xreplace(marks)

@@ -53,15 +53,9 @@ class DegreeMask:
 
     Made by :func:`activation_mask`. The default lets all degrees pass, as generic activations do.
 
-    Attributes
-    ----------
-    activation : Activation or None
-        That of the neurons; None for one with all :math:`\mu_j \ne 0`.
-    biases : bool
-        Whether the neurons have random biases with a density.
-    highest_even, highest_odd : int or None
-        Up to which degree the even and the odd degrees pass in later steps; None without end, -2
-        and -1 if none passes.
+    `activation`: that of the neurons; None for one with all :math:`\mu_j \ne 0`. `biases`: whether
+    the neurons have random biases with a density. `highest_even`, `highest_odd`: up to which degree
+    the even and the odd degrees pass in later steps; None without end, -2 and -1 if none passes.
 
     Examples
     --------
@@ -125,17 +119,9 @@ class DegreeMask:
     def admits(self, degree: int, step: int) -> bool:
         r"""Tell whether a Hermite degree of the target reaches the gradient.
 
-        Parameters
-        ----------
-        degree : int
-            Degree j ≥ 0; degree 0, a constant, never does anything and passes.
-        step : int
-            1 for the step from the initial weights of norm 1, larger for later ones.
-
-        Raises
-        ------
-        UndecidedError
-            If it cannot be decided whether a coefficient of the activation is zero.
+        `degree`: degree j ≥ 0; degree 0, a constant, never does anything and passes. `step`: 1 for
+        the step from the initial weights of norm 1, larger for later ones. Raises UndecidedError if
+        it cannot be decided whether a coefficient of the activation is zero.
         """
         bound = self.highest_odd if degree % 2 else self.highest_even
         if degree and bound is not None and degree > bound:
@@ -143,19 +129,14 @@ class DegreeMask:
         if degree == 0 or self.activation is None:
             return True
         if step == 1 and not self.biases:
-            return _has_coefficient(self.activation, degree)
+            return not _vanishes(self.activation.expr, degree)
         # Below the degree of a polynomial part nothing has to be looked up.
         return bound is not None or _reaches(self.activation, degree, self.biases)
 
     def restrict(self, symbol: PolyElement, step: int) -> PolyElement:
         r"""Return the part of a symbol F, with ξ^α for He_α, of the degrees that pass.
 
-        Parameters
-        ----------
-        symbol : PolyElement
-            The symbol of a polynomial target.
-        step : int
-            As in :meth:`admits`.
+        `symbol`: the symbol of a polynomial target. `step`: as in :meth:`admits`.
         """
         if self.is_whole:
             return symbol
@@ -215,22 +196,9 @@ class DegreeMask:
 def activation_mask(student: str | sp.Expr | Activation | None, biases: bool = False) -> DegreeMask:
     r"""Return which Hermite degrees of a target a student can use.
 
-    Parameters
-    ----------
-    student : str, Expr, Activation or None
-        Activation of the neurons, as in :func:`.activations.activation`; None for a generic one,
-        which lets all degrees pass.
-    biases : bool
-        Whether they have random biases, σ(⟨w, x⟩ + b), with a density.
-
-    Returns
-    -------
-    DegreeMask
-
-    Raises
-    ------
-    GiantstepError
-        If `student` is no activation.
+    `student`: activation of the neurons, as in :func:`.activations.activation`; None for a generic
+    one, which lets all degrees pass. `biases`: whether they have random biases, σ(⟨w, x⟩ + b), with
+    a density. Raises GiantstepError if `student` is no activation.
 
     Examples
     --------
@@ -319,10 +287,6 @@ def _is_transcendental(expr: sp.Expr, rest: int) -> bool:
     else:
         known = isinstance(kernel, _TRANSCENDENTAL) and affine_slope(kernel.args[0], z) is not None
     return known and any(not is_exactly_zero(c, "a coefficient") for c in coefficients.values())
-
-
-def _has_coefficient(result: Activation, degree: int) -> bool:
-    return not _vanishes(result.expr, degree)
 
 
 @functools.lru_cache(maxsize=1024)

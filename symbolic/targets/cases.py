@@ -378,18 +378,17 @@ class Case:
 
     def tidied(self) -> Case:
         """Return the same case without inequations that follow from the other conditions."""
-        kept = list(self.inequations)
+        left = self.inequations
         numbers = (
-            c for p in (*self.equations, *itertools.chain(*kept)) for c in _coefficients(p, self)
+            c for p in (*self.equations, *itertools.chain(*left)) for c in _coefficients(p, self)
         )
         # Bases over larger fields take long, for what is a matter of print.
-        removable = self.inequations if all(c.is_Rational for c in numbers) else ()
+        removable = left if all(c.is_Rational for c in numbers) else ()
         for part in removable:
-            others = tuple(p for p in kept if p != part)
-            without = replace(self, inequations=others)
+            without = replace(self, inequations=tuple(p for p in left if p != part))
             if without.vanish(part) is False:
-                kept = list(others)
-        return replace(self, inequations=tuple(sorted(kept, key=str)))
+                left = without.inequations
+        return replace(self, inequations=tuple(sorted(left, key=str)))
 
     @functools.cached_property
     def _finite_points(self) -> tuple[dict[sp.Symbol, sp.Expr], ...] | None:
@@ -878,6 +877,28 @@ def _finitely_many(case: Case) -> tuple[dict[sp.Symbol, sp.Expr], ...] | None:
     return tuple(point for point in found if case.holds(point))
 
 
+def minor(rows: Sequence[Sequence[Any]], columns: Sequence[int]) -> Any:
+    """Return the determinant of the first rows at some columns, by Laplace expansion."""
+    if len(columns) == 1:
+        return rows[0][columns[0]]
+    # Row by row, each minor of the first rows once.
+    minors: dict[tuple[int, ...], Any] = {(c,): rows[0][c] for c in columns}
+    for size in range(2, len(columns) + 1):
+        row = rows[size - 1]
+        larger: dict[tuple[int, ...], Any] = {}
+        for chosen in itertools.combinations(columns, size):
+            total = None
+            for position, c in enumerate(chosen):
+                rest = (*chosen[:position], *chosen[position + 1 :])
+                term = row[c] * minors[rest]
+                if (size - 1 - position) % 2:
+                    term = -term
+                total = term if total is None else total + term
+            larger[chosen] = total
+        minors = larger
+    return minors[tuple(columns)]
+
+
 class CaseEchelon:
     """Vectors of functions of parameters that are independent everywhere in a case.
 
@@ -917,10 +938,7 @@ class CaseEchelon:
     def insert(self, vector: Sequence[Element]) -> bool:
         """Add a vector; tell whether it raised the rank.
 
-        Raises
-        ------
-        Split
-            If that depends on the parameters.
+        Raises Split if that depends on the parameters.
         """
         answer, questions = self._tried(vector)
         if answer is not None:
@@ -931,10 +949,7 @@ class CaseEchelon:
     def insert_all(self, vectors: Sequence[Sequence[Element]]) -> list[int]:
         """Add vectors, first those of which the case says whether they raise the rank.
 
-        Returns
-        -------
-        list of int
-            Positions of those that did.
+        The result: positions of those that did.
         """
         # With a pivot first, minors of the others are short.
         waiting = sorted(range(len(vectors)), key=lambda i: not self._has_pivot(vectors[i]))
@@ -993,20 +1008,7 @@ class CaseEchelon:
             raise UnsupportedExpressionError(
                 "ranks with these parameters need too many minors; give values to some of them"
             )
-        minors = (
-            self._determinant([[row[j] for j in chosen] for row in rows]) for chosen in choices
-        )
-        return [minor for minor in minors if minor]
-
-    def _determinant(self, matrix: list[list[Element]]) -> Element:
-        if len(matrix) == 1:
-            return matrix[0][0]
-        total = self.field.zero
-        for j, entry in enumerate(matrix[0]):
-            if entry:
-                rest = self._determinant([[*row[:j], *row[j + 1 :]] for row in matrix[1:]])
-                total = total - entry * rest if j % 2 else total + entry * rest
-        return total
+        return [value for chosen in choices if (value := minor(rows, chosen))]
 
     def _find_pivots(self, columns: Sequence[int]) -> None:
         """Give pivots to the rows without, where an entry or a minor of them vanishes nowhere."""
@@ -1025,12 +1027,11 @@ class CaseEchelon:
             return
         size = len(self.others)
         for chosen in itertools.combinations(columns, size):
-            square = [[row[j] for j in chosen] for row in self.others]
-            determinant = self._determinant(square)
+            determinant = minor(self.others, chosen)
             if not determinant or self.case.vanish([self.numerator(determinant)]) is not False:
                 continue
             # Gauss and Jordan would need pivots: Cramer's rule does not.
-            new = [[self._solved(square, chosen, i, j, determinant) for j in range(self.width)]
+            new = [[self._solved(chosen, i, j, determinant) for j in range(self.width)]
                    for i in range(size)]  # fmt: skip
             for i, pivot in enumerate(chosen):
                 self.units = [(p, self._cleared(row, pivot, new[i])) for p, row in self.units]
@@ -1038,22 +1039,12 @@ class CaseEchelon:
             self.others = []
             return
 
-    def _solved(
-        self,
-        square: list[list[Element]],
-        chosen: Sequence[int],
-        i: int,
-        j: int,
-        determinant: Element,
-    ) -> Element:
-        """Return entry (i, j) of the inverse of a square times the rows."""
+    def _solved(self, chosen: Sequence[int], i: int, j: int, determinant: Element) -> Element:
+        """Return entry (i, j) of the inverse of the square at some columns times the rows."""
         if j in chosen:
             return self.field.one if chosen[i] == j else self.field.zero
-        column = [
-            [row[j] if k == i else entry for k, entry in enumerate(line)]
-            for line, row in zip(square, self.others, strict=True)
-        ]
-        return self._reduced(self._determinant(column) / determinant)
+        columns = [*chosen[:i], j, *chosen[i + 1 :]]
+        return self._reduced(minor(self.others, columns) / determinant)
 
     def numerator(self, element: Element) -> sp.Expr:
         """Return a polynomial in the parameters that vanishes where an entry does."""
@@ -1181,6 +1172,11 @@ class Leaf(Generic[T]):
     case: Case
     value: T | None
     reason: str = ""
+
+    @property
+    def plain(self) -> Any:
+        """The answer as plain data."""
+        return self.value.to_dict() if isinstance(self.value, WritesJson) else str(self.value)
 
     @property
     def summary(self) -> str:
@@ -1346,7 +1342,7 @@ class CaseTree(Page, Typeset, WritesJson, Generic[T]):
                 {
                     **leaf.case.to_dict(),
                     "summary": leaf.summary,
-                    "answer": None if leaf.value is None else _plain(leaf.value),
+                    "answer": None if leaf.value is None else leaf.plain,
                 }
                 for leaf in self.leaves
             ],
@@ -1391,10 +1387,6 @@ class CaseTree(Page, Typeset, WritesJson, Generic[T]):
             ) from None
 
 
-def _plain(value: Any) -> Any:
-    return value.to_dict() if isinstance(value, WritesJson) else str(value)
-
-
 def _latex_of(leaf: Leaf[Any]) -> str:
     if isinstance(leaf.value, Typeset):
         return leaf.value.latex()
@@ -1429,21 +1421,10 @@ def with_values(value: Any, values: Values) -> Any:
 def by_cases(start: Case, compute: Callable[[Case], T], subject: str) -> CaseTree[T]:
     """Run a computation, and run it again in both cases wherever a case leaves a question open.
 
-    Parameters
-    ----------
-    start : Case
-        All values that are looked at.
-    compute : callable
-        The answer in a case; it asks the case by :meth:`Case.decide`.
-    subject : str
-        What is computed.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If there are more cases than a reader would read.
-    GiantstepError
-        What the computation raises in all cases.
+    `start`: all values that are looked at. `compute`: the answer in a case; it asks the case by
+    :meth:`Case.decide`. `subject`: what is computed. Raises UnsupportedExpressionError if there are
+    more cases than a reader would read. Raises GiantstepError what the computation raises in all
+    cases.
     """
     leaves: list[Leaf[T]] = []
     errors: list[GiantstepError] = []

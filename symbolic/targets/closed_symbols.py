@@ -59,16 +59,9 @@ from .subspaces import Element
 class OpenKernel:
     """A function κ of one Gaussian variable for whose symbol S no rule gives a closed form.
 
-    Attributes
-    ----------
-    name : Expr
-        κ as an expression; equal kernels have equal ones.
-    parity : int
-        1 if κ is even, -1 if odd, 0 if neither is known.
-    moment : callable
-        S^{(n)}(0) = μ_n(κ) by n, an exact number.
-    derivative : (Expr, OpenKernel) or None
-        c and λ with κ' = c λ, if that is known.
+    `name`: κ as an expression; equal kernels have equal ones. `parity`: 1 if κ is even, -1 if odd,
+    0 if neither is known. `moment`: S^{(n)}(0) = μ_n(κ) by n, an exact number. `derivative`: c and
+    λ with κ' = c λ, if that is known.
     """
 
     name: sp.Expr
@@ -103,15 +96,8 @@ Factor = Erf | Open
 class Mode(NamedTuple):
     """A product of functions, to be multiplied by a polynomial.
 
-    Attributes
-    ----------
-    exponent : PolyElement
-        q, without constant term.
-    frequency : PolyElement
-        k, a linear form; zero for no sine.
-    is_sine : bool
-    factors : frozenset of (Factor, int)
-        Functions and their powers.
+    `exponent`: q, without constant term. `frequency`: k, a linear form; zero for no sine.
+    `factors`: functions and their powers.
     """
 
     exponent: PolyElement
@@ -123,14 +109,8 @@ class Mode(NamedTuple):
 class Setting:
     """The ring of the coefficients, and the constants that derivatives bring in.
 
-    Parameters
-    ----------
-    ring : PolyRing
-        ξ_1 … ξ_r over the field.
-    densities : dict
-        The element of :math:`2 e^{-b^2}/\\sqrt\\pi` for the constant term b of each erf.
-    scales : dict
-        The element of c for each kernel with κ' = c λ.
+    `ring`: ξ_1 … ξ_r over the field. `densities`: the element of :math:`2 e^{-b^2}/\\sqrt\\pi` for
+    the constant term b of each erf. `scales`: the element of c for each kernel with κ' = c λ.
     """
 
     def __init__(
@@ -256,19 +236,23 @@ class SymbolForm:
     ) -> SymbolForm:
         """Return the function with linear forms of another ring put in for the ξ_i.
 
-        Parameters
-        ----------
-        setting : Setting
-            That of the result.
-        embed : callable
-            Takes elements of this field to the other one.
-        images : sequence of PolyElement
-            One for each ξ_i.
+        `setting`: that of the result. `embed`: takes elements of this field to the other one.
+        `images`: one for each ξ_i.
         """
         cache: dict[tuple[int, int], PolyElement] = {}
 
         def image(p: PolyElement) -> PolyElement:
-            return _composed(p, setting.ring, embed, images, cache)
+            total = setting.ring.zero
+            for monomial, c in p.items():
+                term = setting.ring.ground_new(embed(c))
+                for i, n in enumerate(monomial):
+                    if n:
+                        key = (i, n)
+                        if key not in cache:
+                            cache[key] = images[i] ** n
+                        term = term * cache[key]
+                total = total + term
+            return total
 
         terms: dict[Mode, PolyElement] = {}
         for mode, p in self.terms.items():
@@ -362,26 +346,6 @@ def _product_of_sines(first: Mode, second: Mode) -> list[tuple[Fraction, bool, P
     return [(half, True, a + b), (half, True, a - b)]
 
 
-def _composed(
-    p: PolyElement,
-    ring: PolyRing,
-    embed: Callable[[Element], Element],
-    images: Sequence[PolyElement],
-    cache: dict[tuple[int, int], PolyElement],
-) -> PolyElement:
-    total = ring.zero
-    for monomial, c in p.items():
-        term = ring.ground_new(embed(c))
-        for i, n in enumerate(monomial):
-            if n:
-                key = (i, n)
-                if key not in cache:
-                    cache[key] = images[i] ** n
-                term = term * cache[key]
-        total = total + term
-    return total
-
-
 def binomial_operator(power: int) -> dict[tuple[int, int], int]:
     r"""Return {(k, m): c} with :math:`(t + \partial)^n = \sum c\, t^k \partial^m`.
 
@@ -411,21 +375,9 @@ _PARITY = {Parity.EVEN: 1, Parity.ODD: -1, Parity.NEITHER: 0}
 class Piece:
     """One term c t^n e^{pt² + qt} cos or sin(kt) Π erf(at + b) Π S^{(m)}(±t) of a symbol.
 
-    Attributes
-    ----------
-    coefficient : Expr
-        c.
-    power : int
-        n.
-    exponent : (Expr, Expr)
-        q and p.
-    frequency : Expr
-        k, 0 if there is no sine.
-    is_sine : bool
-    erfs : tuple of (Expr, Expr)
-        a and b of each error function.
-    kernels : tuple of (OpenKernel, int, int)
-        Kernel, order m of the derivative, and sign of the argument, of each open symbol.
+    `coefficient`: c. `power`: n. `exponent`: q and p. `frequency`: k, 0 if there is no sine.
+    `erfs`: a and b of each error function. `kernels`: kernel, order m of the derivative, and sign
+    of the argument, of each open symbol.
     """
 
     coefficient: sp.Expr
@@ -449,10 +401,7 @@ class Piece:
 def univariate_symbol(g: sp.Expr) -> tuple[Piece, ...]:
     r"""Return :math:`S(t) = \mathbb{E}\, g(z + t)` as a sum of pieces.
 
-    Parameters
-    ----------
-    g : Expr
-        Function of :data:`.ridge_terms.T`.
+    `g`: function of :data:`.ridge_terms.T`.
 
     Examples
     --------
@@ -684,17 +633,8 @@ def derivatives(kernel: OpenKernel) -> Iterator[tuple[sp.Expr, OpenKernel]]:
 def closed_symbol(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> SymbolForm:
     r"""Return the symbol of a function, in the ring of its variables over one field.
 
-    Parameters
-    ----------
-    expr : Expr
-        What :func:`.ridge_terms.ridge_terms` can write as a sum of products of ridge functions.
-    variables : tuple of Symbol
-        The coordinates.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If it cannot.
+    `expr`: what :func:`.ridge_terms.ridge_terms` can write as a sum of products of ridge functions.
+    `variables`: the coordinates. Raises UnsupportedExpressionError if it cannot.
 
     Examples
     --------

@@ -132,12 +132,8 @@ def require_growth(
 class PolynomialSpans:
     """Spans of a polynomial target, exact over the field of its coefficients.
 
-    Attributes
-    ----------
-    symbol : PolyElement
-        F, in a sparse ring over an exact field.
-    case : Case or None
-        Where coefficients are functions of parameters, the values that are looked at.
+    `symbol`: F, in a sparse ring over an exact field. `case`: where coefficients are functions of
+    parameters, the values that are looked at.
 
     Examples
     --------
@@ -188,14 +184,8 @@ class PolynomialSpans:
     def grow(self, subspace: Subspace, highest_order: int, *, strict: bool = False) -> Span:
         """Return Γ_κ(U), or with `strict` U and the tensor of order k(U) only.
 
-        Parameters
-        ----------
-        subspace : Subspace
-            U.
-        highest_order : int
-            κ, at least 1.
-        strict : bool
-            Stop after the first order that adds something.
+        `subspace`: U. `highest_order`: κ, at least 1. `strict`: stop after the first order that
+        adds something.
         """
         require_growth(subspace, highest_order, self.dimension)
         places = _Places(self.symbol, subspace)

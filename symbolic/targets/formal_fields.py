@@ -11,8 +11,12 @@ expectations as they print, ``E_z[z*tanh(z)]``, which texts of users may not hol
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Any
+import itertools
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
 
 import sympy as sp
 
@@ -24,11 +28,14 @@ from ...errors import (
 from ..exact.constant_enclosures import NoEnclosure, enclosure
 from ..exact.fields import formal_field, formal_generators, independence_is_proved
 from ..expressions.averages import Average
+from ..expressions.regularity import Parity
 from ..gaussian.enclosures import enclosed_value
 from ..gaussian.zero_test import is_zero_by_structure
 from .cases import Case, case_of_numbers, read_case_number
 from .parameter_functions import sign_of_average
 from .subspaces import Element, Subspace
+
+T = TypeVar("T")
 
 _BITS = (100, 400, 1600)
 # Balls of expectations take a second each beyond.
@@ -39,17 +46,10 @@ _DIGITS_PER_BIT = 0.2
 class Certifier:
     """Decides whether elements of a domain are zero; never guesses.
 
-    Attributes
-    ----------
-    field : Domain
-    case : Case or None
-        Where generators are parameters, the values that are looked at.
-    is_exact : bool
-        Whether in the field a formal zero is the only zero.
-    used_enclosures : bool
-        Whether an answer rests on an interval.
-    needs_flint : bool
-        Whether an answer could not be given because python-flint is not installed.
+    `case`: where generators are parameters, the values that are looked at. `is_exact`: whether in
+    the field a formal zero is the only zero. `used_enclosures`: whether an answer rests on an
+    interval. `needs_flint`: whether an answer could not be given because python-flint is not
+    installed.
     """
 
     def __init__(self, field: Any, case: Case | None = None) -> None:
@@ -104,13 +104,17 @@ class Certifier:
     def interval(self, numerator: Any, bits: int = _BITS[0]) -> Any:
         """Return an interval that holds the value of a polynomial in the generators.
 
-        Raises
-        ------
-        NoEnclosure
-            If a generator has none.
+        Raises NoEnclosure if a generator has none.
         """
         if numerator not in self._intervals.setdefault(bits, {}):
-            self._intervals[bits][numerator] = self._evaluated(numerator, bits)
+            total = enclosure(sp.S.Zero, bits)
+            for monomial, c in numerator.items():
+                term = self._ground(c, bits)
+                for generator, n in zip(self.field.symbols, monomial, strict=True):
+                    if n:
+                        term = term * _power(self._value(generator, bits), n)
+                total = total + term
+            self._intervals[bits][numerator] = total
         return self._intervals[bits][numerator]
 
     def _value(self, generator: sp.Expr, bits: int) -> Any:
@@ -119,16 +123,6 @@ class Certifier:
         except MissingDependencyError as error:
             self.needs_flint = True
             raise NoEnclosure(str(error)) from None
-
-    def _evaluated(self, numerator: Any, bits: int) -> Any:
-        total = enclosure(sp.S.Zero, bits)
-        for monomial, c in numerator.items():
-            term = self._ground(c, bits)
-            for generator, n in zip(self.field.symbols, monomial, strict=True):
-                if n:
-                    term = term * _power(self._value(generator, bits), n)
-            total = total + term
-        return total
 
     def _ground(self, c: Element, bits: int) -> Any:
         inner = self.field.domain
@@ -174,12 +168,8 @@ def _power(value: Any, n: int) -> Any:
 def enclosed_number(number: sp.Expr, bits: int) -> Any:
     """Return an interval that holds a constant, expectations included.
 
-    Raises
-    ------
-    NoEnclosure
-        If there is none.
-    MissingDependencyError
-        If there is none without python-flint.
+    Raises NoEnclosure if there is none. Raises MissingDependencyError if there is none without
+    python-flint.
     """
     try:
         return enclosure(number, bits)
@@ -244,3 +234,38 @@ def spanned(
     field, elements = formal_field(entry for row in rows for entry in row)
     split = (elements[i * dimension : (i + 1) * dimension] for i in range(len(rows)))
     return Subspace.from_elements(split, field, dimension, case)
+
+
+def read_data(kind: Any, content: Any) -> Any:
+    """Return a value of a type from plain data, dataclasses by the annotations of their fields."""
+    origin, of = typing.get_origin(kind), typing.get_args(kind)
+    if types.NoneType in of:
+        return None if content is None else read_data(of[0], content)
+    if origin is tuple:
+        each = itertools.repeat(of[0], len(content)) if of[-1] is Ellipsis else of
+        return tuple(itertools.starmap(read_data, zip(each, content, strict=True)))
+    if kind is Subspace:
+        return read_subspace(content)
+    if kind is sp.Expr:
+        return read_case_number(content)
+    if issubclass(kind, Parity):
+        return kind[content]
+    if is_dataclass(kind):
+        result = {}
+        for f in fields(kind):
+            hint = typing.get_type_hints(kind)[f.name]
+            # A result that has no entry stands, with its entries, among those of the whole.
+            inside = is_dataclass(hint) and f.name not in content
+            result[f.name] = read_data(hint, content if inside else content[f.name])
+        return typing.cast(Any, kind)(**result)
+    return kind(content)
+
+
+def reading(what: str, read: Callable[[], T]) -> T:
+    """Return what is read from plain data; what cannot be is an ExpressionError that names it."""
+    try:
+        return read()
+    except (LookupError, TypeError, ValueError) as error:
+        if isinstance(error, ExpressionError):
+            raise
+        raise ExpressionError(f"the content is not that of {what} as to_dict writes it") from None

@@ -46,14 +46,8 @@ _NONNEGATIVE = (sp.Abs, relu, sp.Heaviside)
 class ParameterFunction:
     """A function of parameters that a symbol stands for.
 
-    Attributes
-    ----------
-    symbol : Symbol
-        Real, with the sign that the function has.
-    value : Expr
-        A multiple of the function.
-    divisor : Expr
-        Polynomial s: the function is value/s, continued to where s vanishes.
+    `symbol`: real, with the sign that the function has. `value`: a multiple of the function.
+    `divisor`: polynomial s: the function is value/s, continued to where s vanishes.
     """
 
     symbol: sp.Symbol
@@ -173,22 +167,9 @@ def read_condition(
 ) -> tuple[sp.Expr, tuple[ParameterFunction, ...]]:
     r"""Return a polynomial that vanishes where a function of parameters does.
 
-    Parameters
-    ----------
-    condition : Expr
-    parameters : sequence of Symbol
-    known : sequence of ParameterFunction
-        Symbols that there are already.
-
-    Returns
-    -------
-    (Expr, tuple of ParameterFunction)
-        The polynomial, and all symbols beside the parameters, the known ones first.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If a function of the parameters is not known to be real, such as sqrt(a).
+    `known`: symbols that there are already. The result: the polynomial, and all symbols beside the
+    parameters, the known ones first. Raises UnsupportedExpressionError if a function of the
+    parameters is not known to be real, such as sqrt(a).
 
     Examples
     --------

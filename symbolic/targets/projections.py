@@ -22,7 +22,6 @@ variable (derived here): the work does not depend on how the functions in f are 
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from fractions import Fraction
 from typing import Any
 
 import sympy as sp
-from sympy.polys.rings import PolyElement
 
 from ... import pages
 from ...errors import GiantstepError, ParameterError, UndecidedError, UnsupportedExpressionError
@@ -41,6 +39,7 @@ from ..expressions.activations import Activation
 from ..expressions.averages import Average
 from ..expressions.expression_text import expression_text
 from ..gaussian.enclosed_formulas import FormulaBalls
+from ..gaussian.hermite_polynomials import index_factorial
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.expansion import HermiteExpansion, expansion_latex, expansion_text
 from .ridge_norms import degree_norms, mean_square, part_up_to, ridge_degree_norms
@@ -63,14 +62,8 @@ _ROUNDING = 1e-12
 class BoundedNorms:
     """Norms n_j from the middle of their intervals.
 
-    Attributes
-    ----------
-    parts : tuple of Float
-        :math:`\\|P_{U,=j} f_K\\|^2` from j = 0 on.
-    missing : Float
-        The bound of :math:`\\|f - f_K\\|^2`.
-    hermite_degree : int
-        K.
+    `parts`: :math:`\\|P_{U,=j} f_K\\|^2` from j = 0 on. `missing`: the bound of :math:`\\|f -
+    f_K\\|^2`. `hermite_degree`: K.
     """
 
     parts: tuple[sp.Float, ...]
@@ -115,20 +108,15 @@ def bounded_norms(f: Target, subspace: Subspace) -> BoundedNorms:
     symbols, missing = [], sp.Float(0)
     for term in ridge_terms(f.expr, f.variables):
         symbol = rounded_symbol(term, f.variables, highest, _BITS)
-        beyond = mean_square([term]).evalf(_DIGITS) - _size(symbol)
+        beyond = mean_square([term]).evalf(_DIGITS) - sum(
+            (index_factorial(alpha) * c**2 for alpha, c in symbol.items()), sp.QQ(0)
+        )
         symbols.append(symbol)
         if beyond > _ROUNDING:
             missing += sp.sqrt(beyond)
     norms = degree_norms(functools.reduce(operator.add, symbols), _rounded(subspace))
     parts = tuple(sp.Float(value, _DIGITS) for value in norms)
     return BoundedNorms(parts, missing**2, highest)
-
-
-def _size(symbol: PolyElement) -> sp.Rational:
-    """Return Σ α! c_α²."""
-    return sum(
-        (math.prod(map(math.factorial, alpha)) * c**2 for alpha, c in symbol.items()), sp.QQ(0)
-    )
 
 
 def _rounded(subspace: Subspace) -> Subspace:

@@ -42,12 +42,13 @@ from ..exact.series import Number, Series, same, substitute
 from ..expressions.activations import z as _z
 from ..expressions.averages import Average
 from ..gaussian.expectation import GaussianVector, JointExpectation, correlated_pair, expect
+from ..gaussian.hermite_polynomials import index_factorial
+from ..gaussian.rules import blocks
 from ..hermite.coefficients import hermite_coefficients
 from ..hermite.heat_flow import integers, symbol_of, unpacked
 from .ridge_products import (
     FormGeometry,
     FormProduct,
-    connected,
     form_products,
     function_series,
     in_frame,
@@ -64,22 +65,9 @@ _MOST_MONOMIALS = 50_000
 def degree_norms(symbol: PolyElement, subspace: Subspace) -> tuple[sp.Expr, ...]:
     r"""Return the norms :math:`n_j = \|P_{U,=j} f\|^2` by degree j outside a subspace.
 
-    Parameters
-    ----------
-    symbol : PolyElement
-        F, in r variables over an exact field.
-    subspace : Subspace
-        U, of R^r.
-
-    Returns
-    -------
-    tuple of Expr
-        n_0, n_1, …, up to the last that is not zero, but at least n_0; their sum is E f².
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If more than 50 000 terms come up.
+    `symbol`: F, in r variables over an exact field. `subspace`: U, of R^r. The result: n_0, n_1, …,
+    up to the last that is not zero, but at least n_0; their sum is E f². Raises
+    UnsupportedExpressionError if more than 50 000 terms come up.
 
     Examples
     --------
@@ -111,19 +99,8 @@ def degree_norms(symbol: PolyElement, subspace: Subspace) -> tuple[sp.Expr, ...]
 def part_up_to(symbol: PolyElement, subspace: Subspace, degree: int) -> PolyElement:
     r"""Return the symbol of :math:`P_{U,\le l} f`, of degree at most l outside a subspace.
 
-    Parameters
-    ----------
-    symbol : PolyElement
-        F, in r variables over an exact field.
-    subspace : Subspace
-        U, of R^r.
-    degree : int
-        l, at least 0.
-
-    Returns
-    -------
-    PolyElement
-        Over the field that holds the coefficients of F and the basis of U.
+    `symbol`: F, in r variables over an exact field. `subspace`: U, of R^r. `degree`: l, at least 0.
+    The result: over the field that holds the coefficients of F and the basis of U.
 
     Examples
     --------
@@ -213,35 +190,23 @@ def _by_degree(terms: Mapping[Monomial, Any]) -> dict[int, _Terms]:
 
 
 @dataclass(frozen=True)
-class _Operator:
-    """D on homogeneous polynomials over a domain."""
+class _Counted:
+    """D where U is spanned by axes: every monomial is an eigenvector."""
 
     domain: Any
-
-    def norms(self, part: _Terms, k: int) -> dict[int, Any]:
-        """Return {j: n_j} of a part of degree k."""
-        raise NotImplementedError
-
-    def lowest(self, part: _Terms, k: int, degree: int) -> _Terms:
-        """Return what has at most this degree outside U, of a part of degree k > degree."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class _Counted(_Operator):
-    """U is spanned by axes: every monomial is an eigenvector."""
-
     axes: tuple[int, ...]
 
     def norms(self, part: _Terms, k: int) -> dict[int, Any]:
+        """Return {j: n_j} of a part of degree k."""
         result: dict[int, Any] = {}
         for monomial, c in part.items():
             j = self._degree(monomial)
-            weight = self.domain.convert(_factorial(monomial))
+            weight = self.domain.convert(index_factorial(monomial))
             result[j] = result.get(j, self.domain.zero) + c * c * weight
         return result
 
     def lowest(self, part: _Terms, k: int, degree: int) -> _Terms:
+        """Return what has at most this degree outside U, of a part of degree k > degree."""
         return {m: c for m, c in part.items() if self._degree(m) <= degree}
 
     def _degree(self, monomial: Monomial) -> int:
@@ -249,9 +214,10 @@ class _Counted(_Operator):
 
 
 @dataclass(frozen=True)
-class _Mixed(_Operator):
-    """The matrix is ``common`` times Q, of integers where Q is rational."""
+class _Mixed:
+    """D elsewhere. The matrix is ``common`` times Q, of integers where Q is rational."""
 
+    domain: Any
     matrix: Sequence[Sequence[Any]]
     common: int
 
@@ -259,9 +225,9 @@ class _Mixed(_Operator):
         # D has the eigenvalues 0..k only, so k + 1 moments give all norms.
         vectors, denominator = self._powers(part, k, (k + 1) // 2)
         bits = _bits(k)
-        weights = {
-            key: _factorial(unpacked(key, bits, len(self.matrix))) for key in set().union(*vectors)
-        }
+        size = len(self.matrix)
+        keys = set().union(*vectors)
+        weights = {key: index_factorial(unpacked(key, bits, size)) for key in keys}
         moments = [self._inner(vectors[i // 2], vectors[i - i // 2], weights) for i in range(k + 1)]
         result = {}
         for j in range(k + 1):
@@ -344,12 +310,11 @@ class _Mixed(_Operator):
         return value * domain.convert_from(sp.QQ(factor.numerator, factor.denominator), sp.QQ)
 
 
+_Operator = _Counted | _Mixed
+
+
 def _bits(k: int) -> int:
     return max(1, k.bit_length())
-
-
-def _factorial(monomial: Monomial) -> int:
-    return math.prod(map(math.factorial, monomial))
 
 
 @cache
@@ -391,19 +356,9 @@ class TaylorSeries(Series):
 def taylor_coefficients(expr: sp.Expr, variable: sp.Symbol, order: int) -> list[sp.Expr] | None:
     """Return the coefficients of 1, x, …, x^order at x = 0.
 
-    Parameters
-    ----------
-    expr : Expr
-        Sums, products, powers with exponents that are numbers, and functions of one argument, all
-        analytic at 0; everything else has to be free of the variable.
-    variable : Symbol
-        x.
-    order : int
-
-    Returns
-    -------
-    list of Expr, or None
-        None if a part is of another kind, or not analytic at 0.
+    `expr`: sums, products, powers with exponents that are numbers, and functions of one argument,
+    all analytic at 0; everything else has to be free of the variable. `variable`: x. Returns None
+    if a part is of another kind, or not analytic at 0.
 
     Examples
     --------
@@ -447,26 +402,11 @@ def ridge_degree_norms(
 ) -> tuple[sp.Expr, ...]:
     r"""Return the norms :math:`n_j = \|P_{U,=j} f\|^2` by degree j outside a subspace.
 
-    Parameters
-    ----------
-    expr : Expr
-        f, a sum of products of functions of one linear form each.
-    variables : tuple of Symbol
-        The coordinates x_1..x_r, real.
-    subspace : Subspace
-        U, of R^r.
-    highest : int
-        The last degree j.
-
-    Returns
-    -------
-    tuple of Expr
-        n_0, …, n_highest; exact, with 𝔼 nodes where no rule gives a closed form.
-
-    Raises
-    ------
-    UnsupportedExpressionError
-        If digits of it would be out of reach, or the closed form would be very long.
+    `expr`: f, a sum of products of functions of one linear form each. `variables`: the coordinates
+    x_1..x_r, real. `subspace`: U, of R^r. `highest`: the last degree j. The result: n_0, …,
+    n_highest; exact, with 𝔼 nodes where no rule gives a closed form. Raises
+    UnsupportedExpressionError if digits of it would be out of reach, or the closed form would be
+    very long.
 
     Examples
     --------
@@ -476,7 +416,8 @@ def ridge_degree_norms(
     (0, 8*sqrt(3)/(3*pi))
     """
     if subspace.is_zero:
-        return tuple(_parseval(expr, variables, j) for j in range(highest + 1))
+        symbol = truncated_symbol(expr, variables, highest)
+        return tuple(symbol_overlap(symbol, symbol, j) for j in range(highest + 1))
     if _is_long(subspace):
         raise UnsupportedExpressionError(
             "norms on a subspace with sums of transcendental numbers as entries would fill pages"
@@ -580,30 +521,22 @@ def _with_polynomial(
     result, before = [], sp.S.Zero
     for j in range(min(highest, len(diagonal) - 1) + 1):
         part = part_up_to(symbol, subspace, j)
-        overlap = sp.Add(
-            *(
-                sp.Mul(*map(sp.factorial, alpha))
-                * part.ring.domain.to_sympy(c)
-                * coefficients[alpha]
-                for alpha, c in part.items()
-                if alpha in coefficients
-            )
+        overlap = symbol_overlap(
+            {alpha: part.ring.domain.to_sympy(c) for alpha, c in part.items()}, coefficients
         )
         result.append(2 * (overlap - before) - diagonal[j])
         before = overlap
     return result + [sp.S.Zero] * (highest + 1 - len(result))
 
 
-def _parseval(expr: sp.Expr, variables: tuple[sp.Symbol, ...], degree: int) -> sp.Expr:
-    """Sum α! c_α² over one degree."""
-    symbol = truncated_symbol(expr, variables, degree)
-    return sp.Add(
-        *(
-            sp.Mul(*map(sp.factorial, alpha)) * c**2
-            for alpha, c in symbol.items()
-            if sum(alpha) == degree
-        )
-    )
+def symbol_overlap(
+    first: Mapping[Monomial, sp.Expr],
+    second: Mapping[Monomial, sp.Expr],
+    degree: int | None = None,
+) -> sp.Expr:
+    """Return Σ α! a_α b_α, the mean of a product by the symbols, of all degrees or of one."""
+    shared = (alpha for alpha in first if alpha in second and degree in (None, sum(alpha)))
+    return sp.Add(*(index_factorial(alpha) * first[alpha] * second[alpha] for alpha in shared))
 
 
 def _pair_series(
@@ -614,15 +547,16 @@ def _pair_series(
 ) -> list[sp.Expr]:
     """Return the coefficients of ρ^0, …, ρ^highest in E of the product of two terms."""
     coupled = [
-        (i, k)
+        (i, len(first) + k)
         for i, a in enumerate(first)
         for k, b in enumerate(second)
         if space.inside(a.direction, b.direction) != 0
         or space.outside(a.direction, b.direction) != 0
     ]
     series = [sp.S.One] + [sp.S.Zero] * highest
-    for mine, others in _components(len(first), len(second), coupled):
-        left, right = [first[i] for i in mine], [second[k] for k in others]
+    for block in blocks(len(first) + len(second), coupled):
+        left = [first[i] for i in block if i < len(first)]
+        right = [second[i - len(first)] for i in block if i >= len(first)]
         if len(left) == 1 and len(right) == 1:
             factor = _single_pair(left[0], right[0], space, highest)
         else:
@@ -631,18 +565,6 @@ def _pair_series(
         if not any(series):
             break
     return series
-
-
-def _components(
-    rows: int, columns: int, edges: Iterable[tuple[int, int]]
-) -> list[tuple[list[int], list[int]]]:
-    """Return the connected sets of a bipartite graph."""
-    nodes = [*((0, i) for i in range(rows)), *((1, k) for k in range(columns))]
-    groups = connected([{node} for node in nodes], (((0, i), (1, k)) for i, k in edges))
-    return [
-        (sorted(n for side, n in g if side == 0), sorted(n for side, n in g if side == 1))
-        for g in groups
-    ]
 
 
 def _single_pair(
@@ -748,13 +670,7 @@ def _outside_series(
             ring.zero,
         )
         others = others * ridge_symbol(b, form, highest)
-    result = []
-    for j in range(highest + 1):
-        shared = [m for m in mine if sum(m) == j and m in others]
-        result.append(
-            sp.Add(*(sp.Mul(*map(sp.factorial, m)) * mine[m] * others[m] for m in shared))
-        )
-    return result
+    return [symbol_overlap(mine, others, j) for j in range(highest + 1)]
 
 
 def _conditional_norms(
@@ -780,7 +696,7 @@ def _conditional_norms(
                 )
             # An expectation of what holds another one has no digits.
             mean = JointExpectation if c.has(Average) else expect
-            total.append(sp.Mul(*map(sp.factorial, beta)) * mean(c**2, law))
+            total.append(index_factorial(beta) * mean(c**2, law))
         norms.append(sp.Add(*total))
     return norms
 

@@ -12,9 +12,8 @@ in closed form stays an unevaluated 𝔼.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import sympy as sp
 
@@ -25,6 +24,7 @@ from ..expressions.functions import HALF
 from ..gaussian.expectation import GaussianVector, expect
 from ..gaussian.hermite_polynomials import hermite_polynomial, multi_indices
 from ..gaussian.integrand_kernels import affine_or_quadratic, multiplied_out
+from ..gaussian.rules import blocks
 from ..gaussian.zero_test import is_exactly_zero
 from .ridge_terms import RidgeFunction, RidgeTerm, T, ridge_terms, truncated_symbol
 from .subspaces import Subspace
@@ -280,9 +280,6 @@ def _step(x: sp.Expr) -> sp.Expr:
     return sp.Heaviside(x, HALF)
 
 
-_Node = TypeVar("_Node", bound=Hashable)
-
-
 def ridge_part_up_to(
     expr: sp.Expr, variables: tuple[sp.Symbol, ...], subspace: Subspace, degree: int
 ) -> sp.Expr:
@@ -322,13 +319,6 @@ def _hermite_product(orders: Sequence[int], arguments: Sequence[sp.Expr]) -> sp.
     return sp.Mul(*(hermite_polynomial(n, x) for n, x in pairs if n))
 
 
-def connected(groups: list[set[_Node]], edges: Iterable[tuple[_Node, _Node]]) -> list[set[_Node]]:
-    for edge in edges:
-        joined = [g for g in groups if not g.isdisjoint(edge)]
-        groups = [g for g in groups if g not in joined] + [set().union(*joined)]
-    return groups
-
-
 def series_product(first: Sequence[sp.Expr], second: Sequence[sp.Expr]) -> list[sp.Expr]:
     return [sp.Add(*(first[i] * second[j - i] for i in range(j + 1))) for j in range(len(first))]
 
@@ -348,10 +338,8 @@ def function_series(
         if space.outside(a.direction, b.direction) != 0
     )
     series = [sp.S.One] + [sp.S.Zero] * degree
-    for group in connected([{i} for i in range(len(factors))], edges):
-        series = series_product(
-            series, _group_series([factors[i] for i in sorted(group)], space, degree)
-        )
+    for group in blocks(len(factors), edges):
+        series = series_product(series, _group_series([factors[i] for i in group], space, degree))
     return series
 
 

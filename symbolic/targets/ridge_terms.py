@@ -55,12 +55,7 @@ _MOST_TERMS = 5000
 class RidgeFunction:
     """A function g of one standard Gaussian linear form ⟨u, x⟩.
 
-    Attributes
-    ----------
-    direction : tuple of Expr
-        The unit vector u.
-    expr : Expr
-        g as an expression in `T`.
+    `direction`: the unit vector u. `expr`: g as an expression in `T`.
     """
 
     direction: tuple[sp.Expr, ...]
@@ -71,12 +66,7 @@ class RidgeFunction:
 class RadialFunction:
     """A function g of the length of the vector of some coordinates.
 
-    Attributes
-    ----------
-    axes : tuple of int
-        Which coordinates, two at least.
-    expr : Expr
-        g as an expression in `T`, the length.
+    `axes`: which coordinates, two at least. `expr`: g as an expression in `T`, the length.
     """
 
     axes: tuple[int, ...]
@@ -111,16 +101,9 @@ def _radial_coefficient(g: sp.Expr, k: int, m: int) -> sp.Expr:
 class RidgeTerm:
     """One term c x^α Π g_j(⟨u_j, x⟩).
 
-    Attributes
-    ----------
-    coefficient : Expr
-        The number c.
-    powers : tuple of int
-        The multi-index α; of variables whose axis is one of the directions it is 0.
-    ridges : tuple of RidgeFunction
-        Directions pairwise orthogonal, none of them twice.
-    radials : tuple of RadialFunction
-        Of coordinates that neither the directions nor one another hold.
+    `coefficient`: the number c. `powers`: the multi-index α; of variables whose axis is one of the
+    directions it is 0. `ridges`: directions pairwise orthogonal, none of them twice. `radials`: of
+    coordinates that neither the directions nor one another hold.
     """
 
     coefficient: sp.Expr
@@ -445,14 +428,8 @@ def truncated_symbol(
 ) -> dict[tuple[int, ...], sp.Expr]:
     r"""Return {α: c_α} up to a total degree.
 
-    Parameters
-    ----------
-    expr : Expr
-        Function that :func:`.ridge_terms` can write as a sum of products.
-    variables : tuple of Symbol
-        The coordinates, real.
-    degree : int
-        Largest \|α\|.
+    `expr`: function that :func:`.ridge_terms` can write as a sum of products. `variables`: the
+    coordinates, real. `degree`: largest \|α\|.
 
     Examples
     --------

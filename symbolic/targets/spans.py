@@ -39,7 +39,9 @@ from ..exact.constant_enclosures import NoEnclosure
 from ..exact.fields import common_field, formal_field
 from ..exact.series import truncated, truncated_product
 from ..expressions.regularity import Parity
+from ..gaussian.hermite_polynomials import index_factorial
 from .activation_mask import DegreeMask
+from .cases import minor
 from .closed_symbols import Erf, Factor, Mode, Open, OpenKernel, Setting, SymbolForm, closed_symbol
 from .conditional_spans import (
     HIGHEST_DEGREE,
@@ -66,13 +68,8 @@ _MOST_TERMS, _HIGHEST_DEGREE = 6, 24
 class CertifiedRank:
     """Vectors that are proven to be independent.
 
-    Attributes
-    ----------
-    vectors : list
-        The vectors, in the order in which they were added.
-    is_unclear : bool
-        Whether one was left out that is neither proven to be independent of the others nor the
-        contrary.
+    `vectors`: the vectors, in the order in which they were added. `is_unclear`: whether one was
+    left out that is neither proven to be independent of the others nor the contrary.
     """
 
     def __init__(self, certifier: Certifier, width: int) -> None:
@@ -125,23 +122,23 @@ class CertifiedRank:
         if all(self._has_interval(entry) for part in rows for entry in part):
             intervals = [[self.certifier.interval(entry) for entry in part] for part in rows]
             for j in columns:
-                if excludes_zero(_minor(intervals, [*self._pivots, j])):
+                if excludes_zero(minor(intervals, [*self._pivots, j])):
                     self.certifier.used_enclosures |= not self.certifier.is_exact
                     return j
         unclear = []
         for j in columns:
-            minor = _minor(rows, [*self._pivots, j])
-            zero = self.certifier.numerator_vanishes(minor)
+            value = minor(rows, [*self._pivots, j])
+            zero = self.certifier.numerator_vanishes(value)
             if zero is False:
                 return j
             if zero is None:
-                unclear.append((j, minor))
+                unclear.append((j, value))
         case = self.certifier.case
         if case is not None and unclear:
-            minors = {j: self.certifier.expression(minor) for j, minor in unclear}
+            minors = {j: self.certifier.expression(value) for j, value in unclear}
             if case.decide(minors.values()):
                 return None
-            return next(j for j, minor in minors.items() if not case.decide([minor]))
+            return next(j for j, value in minors.items() if not case.decide([value]))
         self.is_unclear = self.is_unclear or bool(unclear)
         return None
 
@@ -166,10 +163,8 @@ class CertifiedRank:
     def subspace(self) -> Subspace:
         """Return the span of the vectors, in the smallest field.
 
-        Raises
-        ------
-        UndecidedError
-            If a pivot of the reduced echelon form is neither proven to be zero nor not to be.
+        Raises UndecidedError if a pivot of the reduced echelon form is neither proven to be zero
+        nor not to be.
         """
         if self.rank == self.width:
             return Subspace.whole(self.width)
@@ -187,15 +182,15 @@ class CertifiedRank:
                 raise UndecidedError(
                     f"whether coordinate {j + 1} is a pivot of the span cannot be decided"
                 )
-        determinant = _minor(rows, pivots)
+        determinant = minor(rows, pivots)
         numbers: list[sp.Expr] = []
         names: list[sp.Expr] = []
         for i, j in itertools.product(range(self.rank), range(self.width)):
-            minor = _minor(rows, [*pivots[:i], j, *pivots[i + 1 :]])
+            value = minor(rows, [*pivots[:i], j, *pivots[i + 1 :]])
             if self.certifier.case is None:
-                result = _quotient(field, minor, determinant)
+                result = _quotient(field, value, determinant)
             else:
-                result = field(minor) / field(determinant)
+                result = field(value) / field(determinant)
             if isinstance(result, sp.Expr):
                 names.append(result)
             numbers.append(result if isinstance(result, sp.Expr) else field.to_sympy(result))
@@ -221,28 +216,6 @@ def _common_multiple(a: Any, b: Any) -> Any:
         (first,), (second,) = a.monoms(), b.monoms()
         return a.ring.from_dict({tuple(map(max, first, second)): a.ring.domain.one})
     return a * b
-
-
-def _minor(rows: Sequence[Sequence[Any]], columns: Sequence[int]) -> Any:
-    """Return the determinant of the first rows at some columns, by Laplace expansion."""
-    if len(columns) == 1:
-        return rows[0][columns[0]]
-    # Row by row, each minor of the first rows once.
-    minors: dict[tuple[int, ...], Any] = {(c,): rows[0][c] for c in columns}
-    for size in range(2, len(columns) + 1):
-        row = rows[size - 1]
-        larger: dict[tuple[int, ...], Any] = {}
-        for chosen in itertools.combinations(columns, size):
-            total = None
-            for position, c in enumerate(chosen):
-                rest = (*chosen[:position], *chosen[position + 1 :])
-                term = row[c] * minors[rest]
-                if (size - 1 - position) % 2:
-                    term = -term
-                total = term if total is None else total + term
-            larger[chosen] = total
-        minors = larger
-    return minors[tuple(columns)]
 
 
 def _quotient(field: Any, numerator: Any, denominator: Any) -> Element | sp.Expr:
@@ -284,11 +257,7 @@ Place = tuple[OpenKernel, int] | Element
 def places(forms: Iterable[SymbolForm], degree: int) -> dict[Place, sp.Expr]:
     """Return the constants in Taylor polynomials up to a degree, as exact numbers.
 
-    Parameters
-    ----------
-    forms : iterable of SymbolForm
-    degree : int
-        0 for the values of functions of nothing, which restriction to a subspace leaves.
+    `degree`: 0 for the values of functions of nothing, which restriction to a subspace leaves.
     """
     result: dict[Place, sp.Expr] = {}
     for form in forms:
@@ -313,18 +282,9 @@ def _degree(form: PolyElement) -> int:
 class Expander:
     """Taylor polynomials over a field that holds all constants.
 
-    Parameters
-    ----------
-    setting : Setting
-        That of the forms to be expanded.
-    ring : PolyRing
-        Ring of the results: the same variables over the larger field.
-    embed : callable
-        Takes elements of the smaller field to the larger one.
-    values : dict
-        Elements by place.
-    degree : int
-        Up to which terms are kept.
+    `setting`: that of the forms to be expanded. `ring`: ring of the results: the same variables
+    over the larger field. `embed`: takes elements of the smaller field to the larger one. `values`:
+    elements by place. `degree`: up to which terms are kept.
     """
 
     def __init__(
@@ -369,7 +329,7 @@ class Expander:
         if mode not in self._series:
             series = self.ring.one
             if mode.exponent:
-                series = self.exponential(self.lifted(mode.exponent))
+                series = self.along(self.lifted(mode.exponent), itertools.repeat(series))
             if mode.frequency:
                 sine = self.sine(self.lifted(mode.frequency), mode.is_sine)
                 series = self._product(series, sine)
@@ -406,32 +366,21 @@ class Expander:
             sign = -sign
 
     def along(self, line: PolyElement, derivatives: Iterable[Element]) -> PolyElement:
-        """Return Σ c_n line^n/n!."""
+        """Return Σ c_n line^n/n!, of a polynomial without constant term."""
         total, power = self.ring.zero, self.ring.one
         for n, c in enumerate(derivatives):
             if c:
                 total = total + power * c
-            if not line:
+            power = self._product(power, line) * self._inverse(n + 1)
+            if not power:
                 break
-            power = power * line * self._inverse(n + 1)
-        return total
-
-    def exponential(self, exponent: PolyElement) -> PolyElement:
-        """Return e to a polynomial without constant term."""
-        total = term = self.ring.one
-        n = 0
-        while term:
-            n += 1
-            term = self._product(term, exponent) * self._inverse(n)
-            total = total + term
         return total
 
     def sine(self, frequency: PolyElement, is_sine: bool) -> PolyElement:
         """Return the sine or cosine of a linear form."""
         one = self.ring.domain.one
-        start = 1 if is_sine else 0
-        signs = ((n - start) % 4 for n in range(self.degree + 1))
-        return self.along(frequency, ({0: one, 2: -one}.get(n, one * 0) for n in signs))
+        cosines = itertools.cycle((one, one * 0, -one, one * 0))
+        return self.along(frequency, itertools.islice(cosines, 3 if is_sine else 0, None))
 
     def lifted(self, p: PolyElement) -> PolyElement:
         """Return a polynomial over the larger field, without the terms beyond the degree."""
@@ -452,12 +401,8 @@ _MOST_MONOMIALS = 1500
 class Region:
     """Tensors of F on a subspace U, with ξ = (s at the pivots of U, Bᵀs elsewhere).
 
-    Parameters
-    ----------
-    spans : ClosedSymbolSpans
-        What has F.
-    subspace : Subspace
-        U. Its basis is taken in multiples without denominators: s is then in their units.
+    `spans`: what has F. `subspace`: U. Its basis is taken in multiples without denominators: s is
+    then in their units.
     """
 
     def __init__(self, spans: ClosedSymbolSpans, subspace: Subspace) -> None:
@@ -553,13 +498,7 @@ FLINT_HINT = 'install python-flint for more: pip install "giantstep[flint]"'
 class ClosedSymbolSpans:
     """Spans of a sum of products of ridge functions, decided from both sides or not at all.
 
-    Attributes
-    ----------
-    target : Target
-    mask : DegreeMask or None
-        Hermite degrees that count; all by default.
-    step : int
-        Step of which the mask is taken.
+    `mask`: Hermite degrees that count; all by default. `step`: step of which the mask is taken.
 
     Examples
     --------
@@ -585,10 +524,7 @@ class ClosedSymbolSpans:
     def relevant_subspace(self) -> Subspace:
         """V*, the span of all gradients of F.
 
-        Raises
-        ------
-        UndecidedError
-            If it is not decided.
+        Raises UndecidedError if it is not decided.
         """
         whole, zero = Subspace.whole(self.dimension), Subspace.zero(self.dimension)
         # The lowest orders at the origin take much less than gradients everywhere.
@@ -605,14 +541,8 @@ class ClosedSymbolSpans:
     def grow(self, subspace: Subspace, highest_order: int, *, strict: bool = False) -> Span:
         """Return Γ_κ(U), or with `strict` U and the tensor of order k(U) only.
 
-        Parameters
-        ----------
-        subspace : Subspace
-            U.
-        highest_order : int
-            κ, at least 1.
-        strict : bool
-            Stop after the first order that adds something.
+        `subspace`: U. `highest_order`: κ, at least 1. `strict`: stop after the first order that
+        adds something.
         """
         require_growth(subspace, highest_order, self.dimension, HIGHEST_DEGREE)
         if subspace.is_whole:
@@ -622,10 +552,7 @@ class ClosedSymbolSpans:
     def conditional_order(self, subspace: Subspace) -> int | None:
         """Return k(U), the lowest degree in U^⊥ that F has on it; None if U holds V*.
 
-        Raises
-        ------
-        UndecidedError
-            If an order is neither proven to add nothing nor to add something.
+        Raises UndecidedError if an order is neither proven to add nothing nor to add something.
         """
         if subspace.is_whole:
             return None
@@ -809,9 +736,7 @@ class _Attempt:
     ) -> Iterator[tuple[MultiIndex, MultiIndex, list[Element]]]:
         """Yield (exponents of s, of q, coefficient of ∇F) for the degrees that pass."""
         assert self.expander is not None
-        weight = self.field.convert_from(
-            sp.QQ(1, math.prod(math.factorial(n) for n in outside)), sp.QQ
-        )
+        weight = self.field.convert_from(sp.QQ(1, index_factorial(outside)), sp.QQ)
         components = [self.expander.polynomial(form) for form in gradient]
         monomials = {monomial for component in components for monomial in component}
         for monomial in monomials:
@@ -860,19 +785,10 @@ def _same(element: Element) -> Element:
 def spans_of(target: Target, mask: DegreeMask | None = None, *, step: int = 1) -> SpanSource:
     """Return what a target shows at a given subspace.
 
-    Parameters
-    ----------
-    target : Target
-    mask : DegreeMask, optional
-        Hermite degrees of the target that a student can use; all of them by default.
-    step : int
-        Step of which the mask is taken, from 1: at the first one all |w| are 1.
-
-    Returns
-    -------
-    SpanSource
-        Exact for polynomials; for other targets ranks are certified from both sides, or stated to
-        be undetermined. What was worked out for a target is kept for the next call.
+    `mask`: Hermite degrees of the target that a student can use; all of them by default. `step`:
+    step of which the mask is taken, from 1: at the first one all |w| are 1. The result: exact for
+    polynomials; for other targets ranks are certified from both sides, or stated to be
+    undetermined. What was worked out for a target is kept for the next call.
     """
     if target.is_polynomial:
         element = target.expansion.symbol_element

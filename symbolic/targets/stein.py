@@ -52,6 +52,7 @@ from ..hermite.expansion import HermiteExpansion
 from ..hermite.heat_flow import gaussian_moment
 from .conditional_spans import HIGHEST_DEGREE
 from .parameter_functions import numerator
+from .ridge_norms import symbol_overlap
 from .target import Target, checked_components, target as read_target
 
 DIMENSION = sp.Symbol("d", positive=True)
@@ -141,7 +142,9 @@ class GradientTerm(Typeset):
 
     def latex(self, *, full: bool = False) -> str:
         """Return the term in LaTeX; a contraction of many monomials as a tensor unless `full`."""
-        return term_latex(self, full=full)
+        contraction = _bracketed(self.contraction) if full or _is_short(self) else _tensor(self)
+        along = r"\, w" if self.direction is Direction.ALONG else ""
+        return rf"{_bracketed(self.student)}\, {contraction}{along}"
 
 
 def _mean_of_square(polynomial: sp.Expr, weights: tuple[sp.Symbol, ...]) -> sp.Expr:
@@ -171,13 +174,6 @@ def describe(term: GradientTerm) -> str:
     return f"{factor} * C_{term.k + 1}[w^{term.k}, .], {order}"
 
 
-def term_latex(term: GradientTerm, *, full: bool = False) -> str:
-    """Return one term in LaTeX, without delimiters."""
-    contraction = _bracketed(term.contraction) if full or _is_short(term) else _tensor(term)
-    along = r"\, w" if term.direction is Direction.ALONG else ""
-    return rf"{_bracketed(term.student)}\, {contraction}{along}"
-
-
 def _is_short(term: GradientTerm) -> bool:
     contraction = term.contraction
     entries = list(contraction) if isinstance(contraction, sp.MatrixBase) else [contraction]
@@ -198,10 +194,6 @@ def _tensor(term: GradientTerm) -> str:
 def _bracketed(expr: sp.Expr) -> str:
     text: str = sp.latex(expr)
     return rf"\left({text}\right)" if getattr(expr, "is_Add", False) else text
-
-
-def _numbers(expansion: GradientExpansion) -> str:
-    return ", ".join(map(str, expansion.removed))
 
 
 def _value(term: GradientTerm) -> str:
@@ -344,13 +336,18 @@ class GradientExpansion(Typeset):
         slope = self.student.derivative.xreplace({z: self.norm * z})
         remaining = self.target.norm_squared
         for k in self.removed:
-            remaining -= _part_norm(self.target, k)
+            coefficients = self.target.he_coefficients(k)
+            remaining -= symbol_overlap(coefficients, coefficients)
         return DIMENSION / SAMPLES * sp.expand(remaining) * expect(slope**2, z)
 
     def __str__(self) -> str:
         lines = [
             f"{self.student} neuron on f = {self.target}, |w| = {self.norm}"
-            + (f", Hermite degrees {_numbers(self)} removed" if self.removed else ""),
+            + (
+                f", Hermite degrees {', '.join(map(str, self.removed))} removed"
+                if self.removed
+                else ""
+            ),
             "G(w) = E[f(x) sigma'(w.x) x], orders in d for w uniform on the sphere",
         ]
         for direction in Direction:
@@ -377,7 +374,7 @@ class GradientExpansion(Typeset):
     def latex(self, *, full: bool = False) -> str:
         """Return the expansion in LaTeX; long contractions are written as tensors unless `full`."""
         parts = [
-            rf"\underbrace{{{term_latex(term, full=full)}}}_{{{_latex_power(term.order)}}}"
+            rf"\underbrace{{{term.latex(full=full)}}}_{{{_latex_power(term.order)}}}"
             for term in self.terms
         ]
         rest = self.remainder_order
@@ -605,10 +602,3 @@ def _part_vanishes(f: Target, degree: int) -> bool:
     if undecided is not None:
         raise undecided
     return True
-
-
-def _part_norm(f: Target, k: int) -> sp.Expr:
-    """Σ α! c_α² over |α| = k, the squared norm of the part of degree k."""
-    return sp.Add(
-        *(sp.Mul(*map(sp.factorial, alpha)) * c**2 for alpha, c in f.he_coefficients(k).items())
-    )

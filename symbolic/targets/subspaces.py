@@ -125,7 +125,16 @@ class Subspace(Typeset):
         elements = [tuple(entries[i * length : (i + 1) * length]) for i in range(len(rows))]
         result = cls.from_elements(elements, field, length)
         if independent and result.dimension < len(rows):
-            _refuse_dependent(elements, field, length, rows, argument)
+            before = Subspace.from_elements([], field, length)
+            for number, element in enumerate(elements, 1):
+                after = Subspace.from_elements([*before.rows, element], field, length)
+                if after.dimension == before.dimension:
+                    raise ParameterError(
+                        f"{argument} must be linearly independent, but row {number}, "
+                        f"({', '.join(map(str, rows[number - 1]))}), is "
+                        + ("zero" if not any(element) else "a combination of the rows before it")
+                    )
+                before = after
         return result
 
     @classmethod
@@ -145,7 +154,16 @@ class Subspace(Typeset):
         matrix = DomainMatrix(remaining, (len(remaining), dimension), field)
         echelon, pivots = matrix.rref()
         if not independence_is_proved(field):
-            _certify_rank(matrix, pivots)
+            # Prove that the formal rank is the rank: a minor of that size is not zero.
+            dense = matrix.to_dense().rep.to_ddm()
+            chosen = matrix.transpose().rref()[1]
+            minor = [[dense[i][j] for j in pivots] for i in chosen]
+            determinant = DomainMatrix(minor, (len(pivots), len(pivots)), matrix.domain).det()
+            if is_exactly_zero(matrix.domain.to_sympy(determinant), "a minor of the vectors"):
+                raise ParameterError(
+                    "the vectors hold a relation between pi and e that is not known to be one; "
+                    "write their entries without it"
+                )
         basis = echelon.to_dense().rep.to_ddm()[: len(pivots)]
         return cls(field, tuple(tuple(map(reduced, row)) for row in basis), dimension)
 
@@ -475,35 +493,3 @@ def _checked_rows(
         [require_exact(entry, f"{argument}[{i}][{j}]") for j, entry in enumerate(row)]
         for i, row in enumerate(rows)
     ]
-
-
-def _certify_rank(matrix: DomainMatrix, pivots: Sequence[int]) -> None:
-    """Prove that the formal rank is the rank: a minor of that size is not zero."""
-    dense = matrix.to_dense().rep.to_ddm()
-    chosen = matrix.transpose().rref()[1]
-    minor = [[dense[i][j] for j in pivots] for i in chosen]
-    determinant = DomainMatrix(minor, (len(pivots), len(pivots)), matrix.domain).det()
-    if is_exactly_zero(matrix.domain.to_sympy(determinant), "a minor of the vectors"):
-        raise ParameterError(
-            "the vectors hold a relation between pi and e that is not known to be one; "
-            "write their entries without it"
-        )
-
-
-def _refuse_dependent(
-    elements: Sequence[Sequence[Element]],
-    field: Any,
-    length: int,
-    rows: Sequence[Sequence[Number]],
-    argument: str,
-) -> None:
-    before = Subspace.from_elements([], field, length)
-    for number, element in enumerate(elements, 1):
-        after = Subspace.from_elements([*before.rows, element], field, length)
-        if after.dimension == before.dimension:
-            raise ParameterError(
-                f"{argument} must be linearly independent, but row {number}, "
-                f"({', '.join(map(str, rows[number - 1]))}), is "
-                + ("zero" if not any(element) else "a combination of the rows before it")
-            )
-        before = after

@@ -39,6 +39,7 @@ from ...pages import shorten
 from ..exact.polynomial_elements import checked_variables
 from ..expressions._singularities import require_few_kinks
 from ..expressions.activations import Activation, activation, z as _z
+from ..expressions.arguments import is_array, on_arrays, text_of_function
 from ..expressions.exact_numbers import require_evaluated, require_exact
 from ..expressions.parser import (
     MAX_VARIABLES,
@@ -57,7 +58,7 @@ from ..hermite.tensors import hermite_tensor, orthogonal_matrix
 from .cases import Case, CaseTree, by_cases
 from .conditional_spans import HIGHEST_DEGREE, MultiIndex
 from .ridge_norms import second_moment
-from .ridge_terms import RadialFunction, T, ridge_terms, truncated_symbol
+from .ridge_terms import T, ridge_terms, truncated_symbol
 from .spans import spans_of
 from .subspaces import Subspace
 
@@ -66,16 +67,9 @@ from .subspaces import Subspace
 class PolynomialSize:
     """Upper bounds; cancellations are not seen.
 
-    Attributes
-    ----------
-    degrees : Counter
-        Degree in each variable that occurs.
-    degree : int
-        Total degree.
-    monomials : int
-        Number of monomials.
-    hermite_terms : int
-        Number of products of Hermite polynomials that the expansion in them needs.
+    `degrees`: degree in each variable that occurs. `degree`: total degree. `monomials`: number of
+    monomials. `hermite_terms`: number of products of Hermite polynomials that the expansion in them
+    needs.
     """
 
     degrees: Counter[sp.Symbol]
@@ -233,7 +227,10 @@ class Target:
         dict
             Multi-index to exact number, or unevaluated 𝔼 where no rule gives a closed form.
         """
-        _check_degree(k)
+        if isinstance(k, bool) or not isinstance(k, int | sp.Integer):
+            raise ParameterError(f"order k must be an integer, got {k!r}")
+        if not 0 <= k <= HIGHEST_DEGREE:
+            raise ParameterError(f"order k must be from 0 to {HIGHEST_DEGREE}, got {k}")
         if self.is_polynomial:
             parts = _polynomial_parts(self.expr, self.variables, self.parameters)
             return dict(parts.get(k, {}))
@@ -459,6 +456,39 @@ class Target:
                         "them, or use coordinates in which it is an axis"
                     )
 
+    def __call__(self, inputs: Any) -> Any:
+        """Return the values at inputs.
+
+        Parameters
+        ----------
+        inputs : ndarray
+            Of shape (..., r): x1, ..., xr along the last axis.
+
+        Raises
+        ------
+        ParameterError
+            If it is no array of that shape, or the target has parameters without values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> target("x1 + x1*x2")(np.array([[1.0, 2.0], [3.0, 0.0]]))
+        array([3., 3.])
+        """
+        names = ", ".join(map(str, self.variables))
+        if self.parameters:
+            raise ParameterError(
+                f"target {shorten(self.name)!r} has values where its parameters have: "
+                f"with_values({{{', '.join(f'{x}: ...' for x in self.parameters)}}}) first"
+            )
+        if not is_array(inputs) or inputs.shape[-1] != len(self.variables):
+            raise ParameterError(
+                f"inputs must be an array with {names} along its last axis, got one of shape "
+                f"{getattr(inputs, 'shape', ())}"
+            )
+        columns = [inputs[..., k] for k in range(len(self.variables))]
+        return on_arrays(self.expr, self.variables, columns)
+
     def __str__(self) -> str:
         return self.name
 
@@ -552,7 +582,7 @@ def target(
     else:
         raise ParameterError(
             f"{argument} has to be a text such as 'x1*x2 + He(3, x1)' or a SymPy expression, "
-            f"not {spec!r}"
+            f"not {spec!r}{'; ' * callable(spec)}{text_of_function(spec)}"
         )
     if not coordinates:
         raise ExpressionError(
@@ -725,27 +755,16 @@ def _check(made: Target, argument: str) -> None:
             require_square_integrable(ridge.expr.xreplace({T: _z}), _z, argument=argument)
             along[ridge.direction].append(ridge.expr)
         for radial in term.radials:
-            _require_radial_moment(radial, argument)
+            # Refuse a function of a length without second moment; a pole at 0 may have one.
+            inside = radial.expr.xreplace({T: sp.Abs(_z)})
+            try:
+                require_square_integrable(inside, _z, argument=argument)
+            except AssumptionError:
+                square = inside**2 * sp.Abs(_z) ** (len(radial.axes) - 1)
+                if closed_form(sp.powsimp(square), _z) is None:
+                    raise
     for functions in along.values():
         require_few_kinks(sp.Tuple(*functions), T)
-
-
-def _require_radial_moment(radial: RadialFunction, argument: str) -> None:
-    """Refuse a function of a length without second moment; a pole at 0 may have one."""
-    inside = radial.expr.xreplace({T: sp.Abs(_z)})
-    try:
-        require_square_integrable(inside, _z, argument=argument)
-    except AssumptionError:
-        square = inside**2 * sp.Abs(_z) ** (len(radial.axes) - 1)
-        if closed_form(sp.powsimp(square), _z) is None:
-            raise
-
-
-def _check_degree(k: int) -> None:
-    if isinstance(k, bool) or not isinstance(k, int | sp.Integer):
-        raise ParameterError(f"order k must be an integer, got {k!r}")
-    if not 0 <= k <= HIGHEST_DEGREE:
-        raise ParameterError(f"order k must be from 0 to {HIGHEST_DEGREE}, got {k}")
 
 
 @functools.lru_cache(maxsize=64)
@@ -774,18 +793,8 @@ def _monomial(point: Sequence[sp.Expr], alpha: MultiIndex) -> sp.Expr:
 def checked_components(values: Sequence[sp.Expr], count: int, name: str) -> tuple[sp.Expr, ...]:
     """Return the components of a vector that a user gave.
 
-    Parameters
-    ----------
-    values : sequence of Expr or number
-    count : int
-        How many there have to be.
-    name : str
-        How the user knows the vector.
-
-    Raises
-    ------
-    ParameterError
-        If they are not that many real, finite numbers or expressions.
+    `count`: how many there have to be. `name`: how the user knows the vector. Raises ParameterError
+    if they are not that many real, finite numbers or expressions.
     """
     try:
         given = tuple(sp.sympify(value, strict=True) for value in values)

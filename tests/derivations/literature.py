@@ -1174,8 +1174,13 @@ def cavity(x: sp.Symbol, q_0: sp.Expr, q_1: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     return field, GaussianExpectation(sp.cosh(field) ** x, s)
 
 
+# Where the overlaps are equal these coordinates are singular: that branch, and where the other one
+# leaves it, are those of the system below.
+_BOTH_OVERLAPS = Over("beta", (1.3, 2), {1.5: 1}, {"q_0": (0, 1), "q_1": (0, 1)})
+
+
 @problem("Parisi, J. Phys. A 13, 1101 (1980)", {"beta": 1.5, "x": 0.4, "h": 0.1},
-         "average", "nested", "several")  # fmt: skip
+         "average", "nested", "several", over=_BOTH_OVERLAPS)  # fmt: skip
 def one_step_of_replica_symmetry_breaking():
     # Sherrington–Kirkpatrick at a fixed Parisi parameter x.
     x, q_0, q_1 = sp.symbols("x q_0 q_1", positive=True)
@@ -1226,7 +1231,7 @@ def one_step_and_where_it_begins():
 
 
 @problem("Parisi, J. Phys. A 13, 1101 (1980)", {"beta": 1.4, "x": 0.3, "h": 0.05},
-         "average", "nested", "several")  # fmt: skip
+         "average", "nested", "several", over=_BOTH_OVERLAPS)  # fmt: skip
 def one_step_from_its_free_energy():
     x, q_0, q_1 = sp.symbols("x q_0 q_1", positive=True)
     _, mass = cavity(x, q_0, q_1)

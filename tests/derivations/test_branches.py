@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from scipy.integrate import quad
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 
 import giantstep as gs
 from giantstep.derivations.kernels.branches import BranchDiagram
@@ -17,7 +17,6 @@ from giantstep.derivations.kernels.phase_diagram import PhaseDiagram
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
 from giantstep.numeric.branches import CLOSED, CROSSING, FOLD, Equations, curve_through
 from giantstep.numeric.first_values import low_discrepancy, spread
-from giantstep.symbolic.expressions.functions import softplus
 from giantstep.symbolic.systems.branch_conditions import Condition, OpenSystem
 
 beta, x, y, a = sp.symbols("beta x y a", positive=True)
@@ -804,168 +803,6 @@ def normal_mean(f):
 
 def mean(f):
     return gs.GaussianExpectation(f, z)
-
-
-def perceptron():
-    """Binary perceptron, teacher and student: Györgyi, Phys. Rev. A 41, 7097 (1990)."""
-    q, q_hat = sp.symbols("q q_hat", positive=True)
-
-    def cdf(t):
-        return (1 + sp.erf(t / sp.sqrt(2))) / 2
-
-    ratio = mean(sp.exp(-q * z**2 / 2) / cdf(sp.sqrt(q) * z))
-    side = cdf(sp.sqrt(q / (1 - q)) * z)
-    entropy = (
-        -q_hat * (1 + q) / 2
-        + mean(sp.log(2 * sp.cosh(sp.sqrt(q_hat) * z + q_hat)))
-        + 2 * alpha * mean(side * sp.log(side))
-    )
-    return gs.SaddlePointSystem.from_fixed_point(
-        {
-            q: mean(sp.tanh(sp.sqrt(q_hat) * z + q_hat)),
-            q_hat: alpha / (sp.pi * sp.sqrt(1 - q)) * ratio,
-        },
-        name="perceptron",
-        parameters=(alpha,),
-        outputs={"entropy": entropy},
-    )
-
-
-@pytest.mark.slow
-def test_binary_perceptron():
-    def load(q):
-        """α at an overlap, with the conjugate, from the published equations by SciPy."""
-        conjugate = brentq(
-            lambda c: normal_mean(lambda t: math.tanh(math.sqrt(c) * t + c)) - q,
-            1e-3, 40, xtol=1e-14, rtol=1e-14,
-        )  # fmt: skip
-        ratio = normal_mean(
-            lambda t: math.exp(-q * t * t / 2) / (math.erfc(-math.sqrt(q / 2) * t) / 2)
-        )
-        return conjugate * math.pi * math.sqrt(1 - q) / ratio, conjugate
-
-    def entropy(q):
-        al, c = load(q)
-
-        def side(t):
-            p = math.erfc(-math.sqrt(q / (1 - q) / 2) * t) / 2
-            return p * math.log(p) if p else 0.0
-
-        field = normal_mean(lambda t: math.log(2 * math.cosh(math.sqrt(c) * t + c)))
-        return -c * (1 + q) / 2 + field + 2 * al * normal_mean(side)
-
-    found = gs.lower(perceptron()).branches(
-        "alpha", (1, 1.6), bounds={"q": (0, 1)}, zeros="entropy"
-    )
-    assert [s.q for s in found.at(1.4)] == pytest.approx([0.7897, 0.9546], abs=5e-5)
-    for solution in found.at(1.4):
-        assert load(solution.q)[0] == pytest.approx(1.4, rel=1e-11)
-    best = minimize_scalar(lambda q: -load(q)[0], bracket=(0.85, 0.89, 0.93), tol=1e-8)
-    (spinodal,) = found.spinodals
-    assert spinodal.value == pytest.approx(-best.fun, rel=1e-11)
-    assert spinodal.value == pytest.approx(1.493, abs=5e-4)  # Sompolinsky, Tishby, Seung (1990)
-    (transition,) = found.zeros("entropy")
-    q = brentq(entropy, 0.6, 0.8, xtol=1e-13)
-    assert transition.value == pytest.approx(load(q)[0], rel=1e-10)
-    assert transition.value == pytest.approx(1.245, abs=5e-4)  # Györgyi (1990)
-    assert str(spinodal.refine(digits=40).alpha).startswith("1.49263181823")
-
-
-@pytest.mark.slow
-def test_spinodal_of_the_tensor_of_three_spins():
-    lam = sp.Symbol("lambda", positive=True)
-    t = sp.Symbol("m", positive=True)
-    drive = lam * t**2
-    system = gs.SaddlePointSystem.from_fixed_point(
-        {t: mean(sp.tanh(drive + sp.sqrt(drive) * z))}, name="three_spins", parameters=(lam,)
-    )
-    found = gs.lower(system).branches("lambda_", (1, 6), bounds={"m": (0, 1)})
-    (point,) = found.spinodals
-    exact = "3.22875128861340413952"  # the extended system solved by hand
-    assert point.value == pytest.approx(float(exact), rel=1e-12)
-    refined = point.refine(digits=40)
-    assert mpmath.nstr(refined.lambda_, 30).startswith(exact)
-
-
-@pytest.mark.slow
-def test_hopfield_retrieval():
-    q, r, t = sp.symbols("q r m", positive=True)
-    field = beta * (sp.sqrt(alpha * r) * z + t)
-    system = gs.SaddlePointSystem.from_fixed_point(
-        {
-            t: mean(sp.tanh(field)),
-            q: mean(sp.tanh(field) ** 2),
-            r: q / (1 - beta * (1 - q)) ** 2,
-        },
-        name="hopfield",
-        parameters=(alpha, beta),
-    )
-    kernel = gs.lower(system)
-    box = {"m": (0, 1), "q": (0.8, 1)}  # β(1 − q) < 1
-    found = kernel.branches("alpha", (0.01, 0.2), bounds=box, beta=5)
-    # Amit, Gutfreund and Sompolinsky, Ann. Phys. 173, 30 (1987).
-    assert [s.m for s in found.at(0.1)] == pytest.approx([0, 0.8639, 0.9891], abs=5e-5)
-    glass, branch = found.branches
-    assert glass.held == {"m": 0.0}
-    (fold,) = branch.special
-    upper = branch["m"] > branch["m"][fold]
-    assert (branch.stable == upper)[np.abs(np.arange(len(branch)) - fold) > 1].all()
-    (point,) = found.spinodals
-    assert point.refine(digits=25).alpha == pytest.approx(point.value, rel=1e-10)
-    # At a fold both solutions are one: two slightly below it are near each other.
-    _, low, high = found.at(point.value - 1e-6)
-    assert 0 < high.m - low.m < 0.01
-
-
-@pytest.mark.slow
-def test_hopfield_retrieval_and_spin_glass_exchange():
-    q, r = sp.symbols("q r", positive=True)
-    field = beta * (sp.sqrt(alpha * r) * z + m)
-    rest = 1 - beta * (1 - q)
-    # log 2cosh u = softplus(2u) − u, with E u = βm.
-    log_cosh = mean(softplus(2 * field)) - beta * m
-    free_energy = (
-        alpha / 2
-        + m**2 / 2
-        + alpha * beta * r * (1 - q) / 2
-        + alpha / (2 * beta) * (sp.log(rest) - beta * q / rest)
-        - log_cosh / beta
-    )
-    system = gs.SaddlePointSystem.from_fixed_point(
-        {m: mean(sp.tanh(field)), q: mean(sp.tanh(field) ** 2), r: q / rest**2},
-        name="hopfield_magnet",
-        parameters=(alpha, beta),
-        outputs={"free_energy": free_energy},
-    )
-    found = gs.lower(system).branches(
-        "alpha", (0.01, 0.16), bounds={"m": (-0.01, 1), "q": (0, 1)}, beta=10
-    )
-    (point,) = found.transitions
-    # At T = 0 it is at α = 0.051, and it moves little (Amit, Gutfreund and Sompolinsky, 1987).
-    assert point.kind == "first-order" and point.value == pytest.approx(0.053, abs=5e-4)
-
-    def independent(mm, qq, rr):
-        """Equations and free energy by SciPy."""
-        al, b = point.value, 10.0
-
-        def local(t):
-            return b * (math.sqrt(al * rr) * t + mm)
-
-        assert normal_mean(lambda t: math.tanh(local(t))) == pytest.approx(mm, abs=1e-12)
-        assert normal_mean(lambda t: math.tanh(local(t)) ** 2) == pytest.approx(qq, rel=1e-11)
-        left = 1 - b * (1 - qq)
-        assert qq / left**2 == pytest.approx(rr, rel=1e-11)
-        log_cosh = normal_mean(lambda t: float(np.logaddexp(local(t), -local(t))))
-        return (
-            al / 2 + mm**2 / 2 + al * b * rr * (1 - qq) / 2
-            + al / (2 * b) * (math.log(left) - b * qq / left) - log_cosh / b
-        )  # fmt: skip
-
-    glass, retrieval = (
-        independent(*(point.unknowns[f"{name}{end}"] for name in "mqr")) for end in ("", "_other")
-    )
-    assert glass == pytest.approx(retrieval, rel=1e-11)
-    assert abs(point.unknowns["m"]) < 1e-12 and point.unknowns["m_other"] > 0.99
 
 
 @pytest.mark.slow

@@ -31,17 +31,15 @@ from giantstep.derivations.claims import (
 from giantstep.derivations.first_gradient.spike_mapping import spike_mapping
 from giantstep.derivations.identities import equal, vanishes
 from giantstep.derivations.one_gradient_step import (
-    claims_kernel,
     claims_large,
-    claims_spike,
 )
 from giantstep.derivations.overlap_dynamics import claims as overlap_claims
 from giantstep.derivations.spiked_random_features import (
     claims_bounds,
-    claims_errors,
     claims_finite_size,
     claims_limits,
     claims_mapping,
+    claims_mapping as claims_errors,
     physics as fe,
 )
 from giantstep.derivations.spiked_random_features.convex import claims as convex_claims
@@ -101,12 +99,6 @@ def test_a_claim_is_complete(claim):
     assert claim.identifier in str(claim) and claim.statement in claim._repr_latex_()
 
 
-# Of proofs for many models: the same intervals are compared with the same references, more closely,
-# in test_certificates.py, test_certified_spikes.py and test_certified_amplitude.py.
-COMPARED_BY_TESTS = {
-    claims_errors.errors, claims_spike.spikes, claims_kernel.edges, claims_kernel.kernel_thresholds,
-    claims_kernel.proven_outliers, claims_large.amplitudes, claims_large.beyond_kernels,
-}  # fmt: skip
 # The same values, more of them and to more digits, in test_convex_readouts.py, test_large_steps.py
 # and test_overlap_dynamics.py; and two simulations of minutes, of which test_convex_letters.py and
 # a quicker evidence are smaller ones.
@@ -123,8 +115,8 @@ SECONDS = {claims_bounds.perfect_pairs, overlap_claims.zeros}
 def all_evidence():
     """Every check once, also if several claims rest on it.
 
-    Where a simulation is evidence at small and at large sizes it runs at the small ones: at the
-    others ``giantstep verify --slow`` runs the same code for minutes.
+    Where the same code is evidence at small and at large sizes, or for few and for many models, the
+    small ones are asked: ``giantstep verify --slow`` runs the others for minutes.
     """
     seen = []
     quick = {check.compute for claim in claims() for check in claim.checks if not check.slow}
@@ -132,16 +124,7 @@ def all_evidence():
         for check in claim.checks:
             asked = (check.compute, check.arguments)
             repeated = check.slow and check.compute in quick
-            if (
-                check.compute in ELSEWHERE
-                or asked in seen
-                or (
-                    repeated
-                    and (
-                        check.kind is EvidenceKind.SIMULATION or check.compute in COMPARED_BY_TESTS
-                    )
-                )
-            ):
+            if check.compute in ELSEWHERE or asked in seen or repeated:
                 continue
             seen.append(asked)
             # What is computed takes seconds, and is asked of models and simulators by other tests.
@@ -424,9 +407,7 @@ def shown_formulas():
     """Every formula that a statement shows, with the claim."""
     for claim in claims():
         for name in claim.formulas:
-            # Where the smoothed student is a multiple of the target is searched for first: 25 s.
-            marks = [pytest.mark.slow] * (claim.identifier == "tuned-step")
-            yield pytest.param(claim, name, id=f"{claim.identifier}: {name}", marks=marks)
+            yield pytest.param(claim, name, id=f"{claim.identifier}: {name}")
 
 
 def doubled(formula):

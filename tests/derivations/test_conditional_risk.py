@@ -73,6 +73,7 @@ def test_parts_of_a_mode():
     assert sp.simplify(modes["bias"] + nu**2 * sp.diff(modes["unexplained"] / nu, nu)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(400, 600), (600, 400)])
 @pytest.mark.parametrize("spiked", [False, True])
 def test_large_random_layers_have_the_risk_of_the_limit(shape, spiked):

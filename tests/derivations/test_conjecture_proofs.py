@@ -295,6 +295,13 @@ def test_a_statement_at_the_best_penalty_alone_has_one_point():
     assert found.verdict.value == "supported" and found.tried == 1
 
 
+def test_a_margin_may_vanish_at_an_end_that_is_not_in_the_range():
+    text, asked = "x**3 - 3*x**2 + 3*x > 0", {"method": "sturm", "tries": 2}
+    assert verdict(text, {"x": "(0, 2)"}, **asked).proved
+    assert not verdict(text, {"x": "[0, 2)"}, **asked).proved
+    assert not verdict("(2*x - 1)**2 > 0", {"x": "(0, 1]"}, **asked).proved
+
+
 def test_one_method_says_nothing_of_a_search_that_was_not_made():
     found = verdict("x**2 + 1 > y**3", SQUARE, method="sturm")
     assert found.verdict.value == "undecided"

@@ -46,7 +46,7 @@ HALF = sp.Rational(1, 2)
 PIECEWISE = {
     "square": 0, "huber(0.3)": 0, "absolute": 0, "relu(abs(y - x) - 1/5)": 0,
     "3*relu(y - x)/4 + relu(x - y)/4": 0, "quantile(0.3)": 0, "insensitive(0.2)": 0,
-    "hinge": 1, "relu(1 - y*x)**2/2": -1,
+    "hinge": 1, "relu(1 - y*x)**2/2": -1, "relu(y - x) + relu(y - x - 1)": 0,
 }  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_the_smoothed_envelope_is_the_gaussian_average_of_the_envelope(loss, lab
         [{"relu": lambda u: max(u, 0)}, "mpmath"],
     )  # fmt: skip
     deviation = mpmath.sqrt(mpmath.mpf(3) / 5)
-    breaks = (-2.3, -1.6, -1.5, -1.3, -1, -0.69, -0.3, 0, 0.3, 0.69, 1, 1.3, 1.5)
+    breaks = (-3.6, -2.3, -1.6, -1.5, -1.3, -1, -0.69, -0.3, 0, 0.3, 0.69, 1, 1.3, 1.5)
     edges = [-9, *((k - mpmath.mpf("0.7")) / deviation for k in breaks), 9]
     wanted = mpmath.quad(
         lambda t: mpmath.npdf(t) * envelope(mpmath.mpf("0.7") + deviation * t), edges
@@ -275,6 +275,7 @@ def test_a_label_above_the_quantile_costs_its_level():
         sp.Rational(9, 10),
         sp.Rational(1, 10),
     ]
+    assert convex_loss("9*relu(y - x)/10 + relu(x - y)/10").with_numbers == loss
 
 
 @pytest.mark.slow
@@ -295,7 +296,7 @@ def test_one_kernel_serves_all_values_of_the_parameters_of_a_loss():
 @pytest.mark.slow
 def test_labels_that_are_nearly_functions_of_the_mean_field_have_a_width_on_the_line():
     # Labels jump in κ on the width ρ/γ, which no averages over s are there to show.
-    model = features("erf", "sign", alignment=0.9999).with_loss("hinge")
+    model = features("erf", "sign", alignment=0.9999).with_loss("hinge", labels="sign")
     found = model.kernel().solve(alpha=2.0, ridge=0.1)
     own = model.solve(alpha=2.0, ridge=0.1)
     assert found["test_error"] == pytest.approx(own.test_error, rel=1e-9)
@@ -304,7 +305,7 @@ def test_labels_that_are_nearly_functions_of_the_mean_field_have_a_width_on_the_
 
 @pytest.mark.slow
 def test_digits_of_a_margin_loss_on_signs():
-    model = features().with_loss("hinge", labels="sign")
+    model = features("erf", "sign").with_loss("hinge", labels="sign")
     refined = model.solve(alpha=1.5, ridge=0.1, digits=18)
     assert refined.errors["test_error"] < 1e-18
     found = model.solve(alpha=1.5, ridge=0.1)
@@ -316,14 +317,6 @@ def test_losses_with_parameters_are_stored():
     again = gs.ConvexReadout.from_json(readout.to_json())
     assert again.to_json() == readout.to_json() and again._case == readout._case
     assert str(again.convex_loss) == f"{PINBALL} with t = 0.3"
-
-
-@pytest.mark.slow
-def test_numbers_in_a_loss_are_values_of_its_parameters():
-    model = features(noise_variance=0.1)
-    text = model.with_loss("9*relu(y - x)/10 + relu(x - y)/10").solve(alpha=2.0, ridge=0.1)
-    found = model.with_loss("quantile(0.9)").solve(alpha=2.0, ridge=0.1)
-    assert found.test_error == pytest.approx(text.test_error, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +345,7 @@ def test_parameters_of_losses_are_checked(loss, parameters, error, words):
 def test_quantile_fits_of_finite_size_agree():
     readout = features(noise_variance=0.1).with_loss("quantile(0.2)")
     theory = readout.solve(alpha=2.0, ridge=0.1)
-    found = readout.simulate(300, alpha=2.0, ridge=0.1, seeds=40, progress=False)
+    found = readout.simulate(200, alpha=2.0, ridge=0.1, seeds=20, progress=False)
     for name in ("test_error", "training_loss", "q1", "m"):
         values = found[name].values.ravel()
         error = values.std(ddof=1) / np.sqrt(len(values))
@@ -487,10 +480,6 @@ OTHER_CHANNELS = [
      "beta": 0.8, "noise_variance": 0.4}, None, (1.5, 0.05),
      {"test_error": 0.312394797072, "training_loss": 0.32149319036, "m": -3.03289781199,
       "q1": 6.59295301605}),
-    ("exp(-y*x)", "probit", "erf", {"spike_strength": 1.5, "bulk_variance": 1.3, "alignment": 0.9,
-     "beta": 0.7, "noise_variance": 0.3}, None, (2.5, 0.2),
-     {"test_error": 0.22021719236, "training_loss": 0.473729407254, "m": 2.23755964888,
-      "q1": 2.5398818647}),
     ("sqrt(1 + (y - x)**2) - 1", "sign", "erf", {"spike_strength": 1.5, "bulk_variance": 1.3,
      "alignment": 0.7, "beta": 0.7}, 150, (2.5, 0.2),
      {"test_error": 0.216268839098, "training_loss": 0.149996697944, "m": 0.999414863039,

@@ -9,7 +9,7 @@ import sympy as sp
 from giantstep.derivations.comparison import Comparison, compare, finding
 from giantstep.derivations.first_gradient import (
     claims_expansion,
-    claims_preprocessed,
+    claims_expansion as claims_preprocessed,
     first_step,
 )
 from giantstep.symbolic.targets import stein

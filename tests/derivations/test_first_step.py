@@ -10,7 +10,12 @@ import sympy as sp
 from numpy.testing import assert_allclose
 
 from giantstep.derivations.first_gradient.first_step import first_step
-from giantstep.derivations.first_gradient.spike_mapping import alpha0, noise, spike_mapping
+from giantstep.derivations.first_gradient.spike_mapping import (
+    _label_curvature,
+    alpha0,
+    noise,
+    spike_mapping,
+)
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.targets.stein import gradient_expansion
@@ -128,3 +133,10 @@ def test_limits_are_finite_numbers_for_a_grid_of_pairs():
             values = first_step(student, text).values(alpha=1.5, noise_variance=0.1)
             assert np.isfinite(list(values.values())).all()
             assert 0 <= values["alignment"] < 1
+
+
+def test_noise_is_part_of_the_third_moment_of_labels():
+    # E (z² + sqrt(Δ) ξ)³ = E z⁶ + 3 Δ E z².
+    square = sp.Symbol("Y", positive=True)
+    *_, across = _label_curvature(activation("z**2"), sp.S.Zero, sp.S.One, square)
+    assert sp.simplify(across * alpha0 * square - 15 - 3 * noise) == 0

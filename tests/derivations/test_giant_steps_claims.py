@@ -22,7 +22,10 @@ from giantstep.derivations.claims import (
     claims,
     verify,
 )
-from giantstep.derivations.giant_steps import claims_conjectures, claims_staircases as evidence
+from giantstep.derivations.giant_steps import (
+    claims_equivalence as claims_conjectures,
+    claims_staircases as evidence,
+)
 from giantstep.derivations.giant_steps.conjectures import Outcome
 from giantstep.errors import ParameterError
 from giantstep.symbolic.leaps.staircase import staircase

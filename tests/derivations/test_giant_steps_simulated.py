@@ -57,6 +57,7 @@ def stairs():
 # ---------------------------------------------------------------------- predictions that hold
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "student", "options", "chain"),
     [

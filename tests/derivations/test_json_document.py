@@ -10,19 +10,21 @@ from giantstep.derivations.expansions.expansion import Expansion
 from giantstep.derivations.one_gradient_step.model import OneGradientStep
 from giantstep.errors import ParameterError
 
-SERIES = OneGradientStep("erf", "erf", alpha=2.0, beta=1.5, step_size=1.0).expansion(
-    "small_ridge", 1, digits=12
-)
+
+@pytest.fixture(scope="module")
+def series():
+    model = OneGradientStep("erf", "erf", alpha=2.0, beta=1.5, step_size=1.0)
+    return model.expansion("small_ridge", 1, digits=12)
 
 
-def test_file_holds_the_result(tmp_path):
-    SERIES.save(tmp_path / "series.json")
+def test_file_holds_the_result(tmp_path, series):
+    series.save(tmp_path / "series.json")
     found = Expansion.load(tmp_path / "series.json")
-    assert found.coefficients == SERIES.coefficients
-    assert found.to_json() == SERIES.to_json()
+    assert found.coefficients == series.coefficients
+    assert found.to_json() == series.to_json()
 
 
-def test_a_write_that_fails_leaves_the_file_of_before(tmp_path, monkeypatch):
+def test_a_write_that_fails_leaves_the_file_of_before(tmp_path, monkeypatch, series):
     path = tmp_path / "series.json"
     path.write_text("before")
 
@@ -31,12 +33,12 @@ def test_a_write_that_fails_leaves_the_file_of_before(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(ParameterError, match="No space left"):
-        SERIES.save(path)
+        series.save(path)
     assert path.read_text() == "before"
     assert os.listdir(tmp_path) == ["series.json"]
 
 
-def test_what_is_no_such_file_is_refused(tmp_path):
+def test_what_is_no_such_file_is_refused(tmp_path, series):
     with pytest.raises(ParameterError, match="cannot be read"):
         Expansion.load(tmp_path / "absent.json")
     (tmp_path / "other.json").write_text('{"kind": "giantstep certificate"}')
@@ -51,7 +53,7 @@ def test_what_is_no_such_file_is_refused(tmp_path):
         with pytest.raises(ParameterError, match="path"):
             Expansion.load(path)
         with pytest.raises(ParameterError, match="path"):
-            SERIES.save(path)
+            series.save(path)
 
 
 STEP = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)

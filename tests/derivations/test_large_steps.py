@@ -237,6 +237,7 @@ def test_assumptions_of_the_bound():
     assert {s.name for s in bound.free_symbols} == {"tau_*", "alpha", "C"}
 
 
+@pytest.mark.slow
 def test_the_constant_does_not_decide():
     found = centred("erf", "erf")
     assert found.below_kernel_bound(16) == found.below_kernel_bound(10)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features.learning_rates import CONVENTIONS
+from giantstep.derivations.spiked_random_features.spike import CONVENTIONS
 from giantstep.errors import ParameterError
 
 # Test error of tanh/sin at alpha0 = 20, alpha = 1.5, ridge 0.1 by beta: at a fixed step per neuron

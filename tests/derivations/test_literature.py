@@ -86,13 +86,33 @@ def check_branches(problem, found):
         assert min(gaps) <= problem.relative
 
 
+# Digits of all points of these take half a minute and more: so many of the last ones have to do.
+_DEAR = {"binary_perceptron": 1, "compressed_sensing": 1, "phase_retrieval": 0}
+
+
+def refined(points, most):
+    """Points refined by their own equations are those of the diagram, to so many digits."""
+    values = []
+    for point in points:
+        many = point.refine(digits=most)
+        value, error = many[point.over], many.errors[point.over]
+        size = max(abs(value), mpmath.mpf("1e-3"))
+        assert error <= 10.0 ** (1 - most) * size, point
+        assert abs(value - point.value) <= max(point.error, 1e-12 * abs(point.value)), point
+        values.append(value)
+    return values
+
+
 @pytest.mark.parametrize(
     "problem",
-    # The test of digits compares its diagrams, too.
+    # The test of many digits compares its diagrams, too.
     _cases([p for p in _FOLLOWED if p.name not in _TRANSITIONS], _QUICK_DIAGRAMS),
 )
 def test_all_branches_and_where_they_meet(problem):
-    check_branches(problem, diagram(problem))
+    found = diagram(problem)
+    check_branches(problem, found)
+    count = len(found.points)
+    refined(found.points[count - _DEAR.get(problem.name, count) :], 20)
 
 
 @pytest.mark.slow
@@ -117,11 +137,6 @@ def test_many_digits(problem):
 def test_many_digits_of_transitions(problem):
     found = diagram(problem)
     check_branches(problem, found)
-    most, least = 40, 18
-    for point in found.points:
-        many, fewer = (point.refine(digits=n) for n in (most, least))
-        value, error = many[point.over], many.errors[point.over]
-        size = max(abs(value), mpmath.mpf("1e-3"))
-        assert abs(value - fewer[point.over]) <= 10.0 ** (1 - least) * size, point
-        assert error <= 10.0 ** (1 - most) * size, point
-        assert abs(value - point.value) <= max(point.error, 1e-12 * abs(point.value)), point
+    for point, many in zip(found.points, refined(found.points, 40), strict=True):
+        fewer = point.refine(digits=18)[point.over]
+        assert abs(many - fewer) <= 1e-17 * max(abs(many), mpmath.mpf("1e-3")), point

@@ -396,7 +396,6 @@ def test_curves_go_over_samples_and_noise():
         pytest.param("x1*x2", 0.0, 15, "0.5937510982222571995536", marks=pytest.mark.slow),
         pytest.param("He(2, z)", 0.5, 5, "0.5779870614190", marks=pytest.mark.slow),
         pytest.param("He(4, z)", 0.0, 12, "0.6448504699023041264264", marks=pytest.mark.slow),
-        pytest.param("He(6, z)", 0.0, 6, None, marks=pytest.mark.slow),
         ("abs", 1.0, 6, None),
     ],
 )

@@ -11,7 +11,7 @@ import sympy as sp
 
 from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step.equivalence import failure_exponent
-from giantstep.derivations.one_gradient_step.several_steps import spike_sizes
+from giantstep.derivations.one_gradient_step.model import spike_sizes
 from giantstep.errors import AssumptionError, ParameterError
 
 

@@ -13,7 +13,6 @@ import sympy as sp
 from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step import symbols
 from giantstep.derivations.one_gradient_step.claims_risk import peak_deviations, spectral_deviations
-from giantstep.derivations.one_gradient_step.limits import amplitudes
 from giantstep.derivations.one_gradient_step.optimal_ridge import (
     INFINITE,
     INTERIOR,
@@ -21,6 +20,7 @@ from giantstep.derivations.one_gradient_step.optimal_ridge import (
     RidgeLandscape,
     StationaryPoint,
     _best,
+    amplitudes,
     exact_parameters,
 )
 from giantstep.derivations.one_gradient_step.reference import model_of, reference_document

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step import properties, symbols
-from giantstep.derivations.one_gradient_step.limits import _float, peak_property
+from giantstep.derivations.one_gradient_step.optimal_ridge import _float, peak_property
 from giantstep.derivations.one_gradient_step.properties import (
     COVARIANCE,
     PROPERTIES,

@@ -200,7 +200,7 @@ def test_bad_arguments_are_refused(model):
     both = ["ridge", "step_size"]
     for asked, message in (
         (lambda: model.optimum(over="ridge", alpha=0), "alpha must be positive"),
-        (lambda: model.optimum(over="ridge"), "alpha is missing"),
+        (lambda: model.optimum(over="ridge"), r"alpha is missing: give alpha=\.\.\., or optimise"),
         (lambda: model.optimum(over="beta", alpha=1, bounds=(1, 2)), "ridge is missing"),
         (lambda: model.optimum(over="beta", alpha=1, ridge=1), "where to look for beta"),
         (lambda: model.optimum(over="ridge", alpha=1, bounds=(2, 1)), "ascending order"),

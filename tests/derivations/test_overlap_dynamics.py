@@ -233,7 +233,7 @@ def test_the_flow_has_the_plateau_of_saad_and_solla():
 @pytest.mark.slow
 def test_plateaus_have_one_unstable_direction():
     model = online(alpha0=0.02)
-    flow = model.flow(time=150, points=151)
+    flow = model.flow(time=150, points=31)
     found = model.fixed_points(along=flow)
     best, plateau = found[0], next(x for x in found if x.unstable)
     assert best.is_stable and abs(best.outputs["error"]) < 1e-12
@@ -288,6 +288,7 @@ def test_networks_follow_the_map():
     assert compared(FIRST, steps=[1, 4], dimension=500, seeds=8, names=OVERLAPS, seed=3) < 4
 
 
+@pytest.mark.slow
 def test_networks_follow_small_batches_of_a_fixed_size():
     """Means over batches: 20 samples, where 1 - 1/n and d/n count."""
     model = FIRST.at(alpha0=None, step_samples=20, dimension=60, step_size=0.3)

@@ -91,6 +91,7 @@ def written_out(network, index, samples, ridge, step_size):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"ridge": None}, {"step_size": 3.0}, {"ridge": None, "samples": 203}]
 )

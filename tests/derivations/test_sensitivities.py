@@ -84,7 +84,7 @@ def test_every_derivative_is_a_limit_of_differences(name):
 def test_derivatives_of_a_kinked_loss_of_signs_are_limits_of_differences():
     # Of the sign of a prediction that is zero at the middle node the derivative is finite, too.
     def at(alpha, ridge, alignment):
-        features = direct("tanh", "sin", alignment=alignment, noise_variance=0.0)
+        features = direct("erf", "sign", alignment=alignment, noise_variance=0.0)
         return ConvexReadout(features, loss="hinge", labels="sign"), {
             "alpha": alpha,
             "ridge": ridge,

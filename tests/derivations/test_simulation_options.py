@@ -25,8 +25,9 @@ ONE_STEP = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4, nois
 RUN = {"seeds": 3, "seed": 1, "progress": False}
 
 
-def spiked(model=SPIKED, **options):
+def spiked(model=SPIKED, loss=None, labels="teacher", **options):
     """Test errors of readouts, networks first."""
+    model = model if loss is None else model.with_loss(loss, labels=labels)
     return model.simulate(20, **{"alpha": [2, 0.5], "ridge": 0.1, **RUN, **options}).test_error
 
 
@@ -68,9 +69,9 @@ CHANGES = {
     ),
     "letters": (spiked, {"model": LETTERS}),
     "letters as features": (spiked, {"model": LETTERS, "equivalent": True}),
-    "convex loss": (spiked, {"model": SPIKED.with_loss("huber(0.5)")}),
-    "labels": (spiked, {"model": GIVEN.with_loss("hinge", labels="sign")}),
-    "letters with a loss": (spiked, {"model": LETTERS.with_loss("huber(0.5)")}),
+    "convex loss": (spiked, {"model": SPIKED, "loss": "huber(0.5)"}),
+    "labels": (spiked, {"model": GIVEN, "loss": "hinge", "labels": "sign"}),
+    "letters with a loss": (spiked, {"model": LETTERS, "loss": "huber(0.5)"}),
     "control variate": (spiked, {"control_variate": True}),
     "Gaussian features": (one_step, {"features": "gaussian"}),
     "Gaussian labels": (one_step, {"features": "gaussian", "labels": "gaussian"}),

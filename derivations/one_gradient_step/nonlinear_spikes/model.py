@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import sympy as sp
+from numpy.polynomial.hermite_e import hermevander
 from numpy.typing import NDArray
+from tqdm.auto import tqdm
 
 from ....digits import checked_digits
 from ....errors import AssumptionError, ParameterError
@@ -18,8 +20,10 @@ from ....numeric.arguments import is_one_of, positive_number, whole_number
 from ....numeric.networks.network import Network
 from ....numeric.networks.sizes import sample_count
 from ....numeric.saddle_point_solver import BatchSolution
+from ....numeric.smoothed import Smoothed, resolved_panels
 from ....pages import Block, Table
 from ....result import Number, Result, quantity
+from ....runtime.quadrature import REACH, gauss_hermite_rule, legendre_panels, normal_density
 from ....symbolic.expressions.activations import activation
 from ....symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ....symbolic.gaussian.enclosures import INTERMEDIATE_DIGITS
@@ -27,10 +31,14 @@ from ....symbolic.gaussian.zero_test import is_exactly_zero
 from ....symbolic.hermite.coefficients import hermite_coefficients
 from ....symbolic.lowering.lowered import LoweredSystem, lower
 from ....symbolic.printing.compiled import compiled
+from ....symbolic.systems.equations import Equation
+from ....symbolic.systems.saddle_point import SaddlePointSystem
 from ...activation_functions import elementwise
 from ...certificates.certificate import Certificate, certificate_wanted
-from ...curves import Columns, Names, solve_groups
+from ...curves import Columns, Curve, Names, solve_groups
 from ...derived import derived
+from ...expansions.expansion import Expansion, checked_name
+from ...figures import BLUE, GREEN, GREY, VERMILLION, drawing
 from ...json_text import SavedModel
 from ...kernels.arguments import known_names
 from ...kernels.certified import enclosed_parameter
@@ -41,27 +49,176 @@ from ...networks import SimulatedNetworks, simulate
 from ...penalties import given_penalty, one_penalty, readout_penalty
 from ...sensitivities import Directions, HasSensitivities
 from ...teachers import refuse_directions
+from ..expansion import LinearEquations, Question, checked_question, expanded, explicit_resolvent
 from ..kernel_equations import kappa, place
 from ..kernel_spectrum import curve_of
 from ..model import OneGradientStep
 from ..risk import (
+    STEP,
+    Readout,
     RiskDerivation,
+    covariance,
     exact_parameters,
     exact_penalty,
+    in_symbols,
     kernel_columns,
     model_parameters,
+    nu,
     proven_parameters,
+    resolvent,
+    ridge_readout,
+    risk_system,
 )
-from ..symbols import IDENTIFIERS, alpha, beta, linear
+from ..symbols import IDENTIFIERS, alpha, beta, label_square, linear, noise
 from . import physics
-from .expansion import expansion
-from .mean_features import MeanFeatures
-from .over_steps import RiskOverSteps, risk_over_steps
-from .system import width_system
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from ...spiked_random_features.vocabulary.model import VocabularyFeatures
-    from ..model import OneGradientStep
+
+
+# ----------------------------------------------------------------------
+# Expansions of the risk at a finite width: the spikes of all degrees, order by order.
+# The effective ridge and the companion of the resolvent are those of the strict limit. What the
+# features explain by their spikes follows from linear equations with series as coefficients.
+
+# Digits of the coefficients of student and teacher beyond those of the series.
+_GUARD = 25
+_SYMBOLS = {
+    "risk": "R",
+    "training_error": r"E_\mathrm{train}",
+    "leading": r"R_{N\to\infty}",
+    "linear": r"R_\mathrm{GD}",
+    "initial": "R_0",
+    "small": r"\theta^2/N",
+    "effective_ridge": r"\nu",
+}
+_EXPANDED = {"leading": "risk_leading", "linear": "risk_trained", "initial": "risk_initial"}
+
+
+@one_penalty
+def expansion(
+    model: StepAtWidth, name: str, order: int = 2, *, ridge: object = None, digits: int = 30
+) -> Expansion:
+    r"""Return the risk at this width as a series: many samples, no penalty, or short steps.
+
+    Parameters
+    ----------
+    name : {"large_alpha", "small_ridge", "small_step"}
+        In 1/α (the samples of the step follow, unless the model has its own `alpha0`), in λ,
+        or in the step size.
+    order, ridge, digits
+        As for :meth:`giantstep.OneGradientStep.expansion`; the fixed penalty is positive.
+
+    Returns
+    -------
+    Expansion
+        Of the form of powers, with the linear theory and that without a step beside it. Its radius
+        of convergence is not known.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such expansion, an argument is outside its range, or not exactly the
+        penalties are given that are held fixed.
+    ConvergenceError
+        If parameters differ by so many orders of magnitude that digits cancel without end.
+
+    Examples
+    --------
+    >>> import giantstep as gs
+    >>> step = gs.OneGradientStep("erf", "erf", alpha=4, beta=1.5, noise_variance=0.05)
+    >>> print(step.at_width(600).expansion("small_step", 4, ridge=0.1).latex("risk"))
+    R = 0.145693 - 0.00865625\,\eta^{2} + 0.00118751\,\eta^{4} + O(\eta^{6})
+    """
+    step, wanted = model.step, checked_digits(digits)
+    asked = checked_question(step, checked_name(name), ridge)
+    if asked[1] is not None and not given_penalty(asked[1])[1]:
+        raise ParameterError(f"the fixed penalty must be positive, got {ridge!r}")
+    return expanded(_QuestionAtWidth(step, *asked, wanted, model), order, formulas=False)
+
+
+@dataclass(frozen=True)
+class _QuestionAtWidth(Question):
+    """Which expansion of which model at a width."""
+
+    at: StepAtWidth
+
+    @cached_property
+    def known(self) -> dict[sp.Symbol, sp.Expr]:
+        digits = self.digits + _GUARD
+
+        def number(value: sp.Expr) -> sp.Expr:
+            return sp.Rational(str(value.evalf(digits)))
+
+        result = {**super().known, physics.width: sp.Integer(self.at.width)}
+        kinds = {"student": physics.student_coefficient, "teacher": physics.teacher_coefficient}
+        for name, value in self.at.exact_coefficients.items():
+            layer, _, degree = name.partition("_")
+            result[kinds[layer](int(degree))] = number(value)
+        moments = self.at._moments()
+        result |= {
+            readout_moment(k): sp.Rational(repr(moments[f"readout_moment_{k}"]))
+            for k in range(len(moments))
+        }
+        return result
+
+    @property
+    def stride(self) -> int:
+        return 1
+
+    @property
+    def has_radius(self) -> bool:
+        return False
+
+    @property
+    def outputs(self) -> Mapping[str, sp.Expr]:
+        system, _ = _explicit(tuple(self.at.degrees or ()), self.at.letters is None)
+        return {name: system[_EXPANDED.get(name, name)] for name in self.symbols}
+
+    @property
+    def linear_equations(self) -> LinearEquations:
+        return _explicit(tuple(self.at.degrees or ()), self.at.letters is None)[1]
+
+    @property
+    def symbols(self) -> Mapping[str, str]:
+        normal = self.at.letters is None
+        return {k: v for k, v in _SYMBOLS.items() if normal or k != "leading"}
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        return {**super().fixed, "width": self.at.width}
+
+    @property
+    def rests_on(self) -> str:
+        return (
+            f"deterministic equivalent of Gaussian features with degrees "
+            f"{', '.join(map(str, self.at.degrees or ()))} of the step, d → ∞ at this width; what "
+            f"is left out is of relative size {self.at.left_out_per_small:.2g} times θ²/N"
+        )
+
+    def exact(self, value: Any, digits: int | None) -> Mapping[str, Any]:
+        moved, ridge = self.moved(self.at, float(value))
+        penalty = exact_penalty(moved.step, *given_penalty(ridge))
+        asked = float(penalty) if digits is None else penalty
+        found = moved.kernel().solve(ridge=asked, digits=digits)
+        names = {name: _EXPANDED.get(name, name) for name in self.symbols}
+        return {name: found[source] for name, source in names.items()}
+
+
+@cache
+def _explicit(degrees: tuple[int, ...], normal: bool) -> tuple[dict[str, sp.Expr], LinearEquations]:
+    """Return the outputs in ν and h, and the equations of the spikes."""
+    system = width_system(degrees, normal=normal)
+    rule = {resolvent: explicit_resolvent()}
+    outputs = {name: value.xreplace(rule) for name, value in system.outputs.items()}
+    own = [e for e in system.equations if str(e.unknown).startswith("v_")]
+    unknowns = [e.unknown for e in own]
+    matrix, column = sp.linear_eq_to_matrix([e.residual for e in own], unknowns)
+    equations = unknowns, matrix.xreplace(rule), column.xreplace(rule)
+    return {**outputs, "effective_ridge": nu}, equations
+
 
 Array = NDArray[np.float64]
 
@@ -689,7 +846,36 @@ class StepAtWidth(SavedModel, HasSensitivities):
         RiskOverSteps
             Every form of the theory, with networks beside them; ``.plot()``.
         """
-        return risk_over_steps(self, step_size, ridge, seeds, options)
+        steps = np.atleast_1d(np.asarray(step_size, dtype=float))
+        if steps.ndim != 1 or len(steps) < 2 or not (np.diff(steps) > 0).all() or steps[0] < 0:
+            raise ParameterError(f"step_size must be increasing numbers >= 0, got {step_size!r}")
+        seeds = whole_number("seeds", seeds, minimum=0)
+        if options and not seeds:
+            raise ParameterError(f"{next(iter(options))} is for networks; give seeds, too")
+        data = self.curve(ridge=ridge, step_size=steps, progress=False).to_dataset()
+        letters, runs = [], []
+        # A step size takes seconds: shown where that adds up.
+        for step in tqdm(steps.tolist(), desc="step sizes", leave=False, delay=1, disable=None):
+            at = self.at(step_size=step)
+            letters.append(
+                at.solve(ridge=ridge, form="letters").risk if step else data["risk_initial"][0]
+            )
+            if seeds:
+                runs.append(at.simulate(ridge=ridge, seeds=seeds, progress=False, **options))
+        result: dict[str, Any] = {"risk_letters": ("step_size", np.array(letters, dtype=float))}
+        if seeds:
+            result |= {
+                "risk_mean": ("step_size", np.array([float(r.mean().squeeze()) for r in runs])),
+                "risk_standard_error": (
+                    "step_size",
+                    np.array([float(r.standard_error().squeeze()) for r in runs]),
+                ),
+            }
+        data = data.assign(result)
+        data.attrs["shown"] = "risk_operator risk_letters risk_linear small"
+        if self.letters is None:
+            data.attrs.update(self.spikes().step_sizes)
+        return RiskOverSteps(data)
 
     # ------------------------------------------------------------------ over parameters
 
@@ -929,3 +1115,344 @@ def _outlier_functions() -> tuple[Any, Any]:
 def _number(solution: Any, value: Any) -> Any:
     ctx = solution["risk"].context
     return ctx.mpf(str(sp.N(value, ctx.dps + 5)))
+
+
+# ----------------------------------------------------------------------
+# Risk over the step size: no step, every window of degrees, giant steps, and networks across.
+
+_EDGE = "step size, "
+"""Before the degree, in the attributes of datasets: where it has strength one."""
+
+_LINES = {
+    "risk_operator": ("all degrees", BLUE, "-"),
+    "risk_letters": ("spiked random features", GREEN, "-"),
+    "risk_linear": ("linear spike", GREY, "--"),
+    "risk_leading": ("large widths", GREY, ":"),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskOverSteps(Curve):
+    """The risk of every form of the theory over the step size.
+
+    Of :attr:`~Curve.dataset`: ``risk_operator``, ``risk`` (powers), ``risk_letters``,
+    ``risk_linear``, ``risk_leading``, ``risk_initial``, ``small`` (θ²/N) and, of networks,
+    ``risk_mean`` and ``risk_standard_error``.
+    """
+
+    _document = "risk over step sizes"
+
+    @property
+    def edges(self) -> dict[str, float]:
+        """Step sizes at which a degree has strength one."""
+        given = self.dataset.attrs.items()
+        return {str(name): value for name, value in given if str(name).startswith(_EDGE)}
+
+    def plot(
+        self,
+        of: str | Sequence[str] | None = None,
+        *,
+        simulation: xr.Dataset | None = None,
+        ax: Any = None,
+        **style: Any,
+    ) -> Any:
+        """Draw all forms, solid where they hold, with the edges of the windows and networks.
+
+        With `of` or `simulation` as :meth:`Curve.plot`.
+        """
+        if of is not None or simulation is not None:
+            return super().plot(of, simulation=simulation, ax=ax, **style)
+        data = self.dataset
+        steps = data["step_size"].to_numpy()
+        left_out = data["small"].to_numpy() * float(data.attrs["left_out_per_small"])
+        trusted = left_out <= float(data.attrs["trusted"])
+        with drawing(ax, style) as (axes, pen):
+            for name, (label, colour, dashes) in _LINES.items():
+                if name not in data or not np.isfinite(data[name]).any():
+                    continue
+                values = data[name].to_numpy()
+                if name == "risk_operator":
+                    # Continued thinly where networks are known to deviate.
+                    thin = {"color": pen.colour or colour, "linewidth": 0.8, "alpha": 0.5}
+                    axes.plot(steps, values, **thin)
+                    values = np.where(trusted, values, np.nan)
+                axes.plot(steps, values, **pen(label, several=True, color=colour, linestyle=dashes))
+            if "risk_mean" in data:
+                axes.errorbar(
+                    steps,
+                    data["risk_mean"],
+                    data["risk_standard_error"],
+                    fmt="o",
+                    markersize=3.5,
+                    color=VERMILLION,
+                    label="networks",
+                )
+            for name, edge in self.edges.items():
+                if steps[0] < edge < steps[-1]:
+                    axes.axvline(edge, color=GREY, linewidth=0.6)
+                    axes.annotate(
+                        name.removeprefix(_EDGE),
+                        (edge, 1.0),
+                        xycoords=("data", "axes fraction"),
+                        xytext=(3, -10),
+                        textcoords="offset points",
+                        fontsize="small",
+                        color=GREY,
+                    )
+            axes.set_xlabel(r"step size $\eta$")
+            axes.set_ylabel("risk")
+            axes.legend()
+        return axes
+
+
+# ----------------------------------------------------------------------
+# Mean features after a step, as an operator between functions of κ and of the step's readout.
+# Averaged over its initial row, neuron j responds to the step by
+# :math:`M(\kappa, g_j) = E\,\sigma(\theta g_j\kappa/\sqrt N + z)`: all degrees at once, where the
+# powers of :mod:`.physics` are its Taylor series. In orthonormal Hermite polynomials of κ the right
+# vectors are :math:`r_i = E_\kappa[M\,\mathrm{he}_i]`, their Gram matrix
+# :math:`\Gamma = N\,E_g[r\,r^\top]`, and the rest is as for powers.
+
+
+ORDERS = (12, 16, 20)
+"""Hermite polynomials that are tried; the last change of the risk is its estimated error."""
+
+_NODES = 80
+
+
+@dataclass(frozen=True)
+class MeanFeatures:
+    """The operator of a student, and the labels in the same basis.
+
+    Attributes
+    ----------
+    letters, fractions : tuple of float, or None
+        Law of the readout g; None for a normal one.
+    """
+
+    student: str
+    teacher: str
+    letters: tuple[float, ...] | None = None
+    fractions: tuple[float, ...] | None = None
+
+    @cached_property
+    def _smoothed(self) -> Smoothed:
+        result = activation(self.student)
+        return Smoothed(elementwise(result), tuple(sorted(float(k) for k in result.kinks)))
+
+    @cached_property
+    def _readout(self) -> tuple[Array, Array]:
+        if self.letters is not None:
+            return np.array(self.letters), np.array(self.fractions)
+        return gauss_hermite_rule(_NODES)
+
+    @cached_property
+    def _teacher(self) -> Array:
+        """Coefficients of the teacher in orthonormal Hermite polynomials, the mean left out."""
+        result = activation(self.teacher)
+        function = elementwise(result)
+        inner = [k for k in sorted(float(k) for k in result.kinks) if abs(k) < REACH]
+        edges = np.unique([*np.arange(-math.ceil(REACH), math.ceil(REACH) + 1.0), *inner])
+        scale = float(np.abs(function(np.linspace(-3.0, 3.0, 61))).max())
+        nodes, weights = legendre_panels(resolved_panels(function, edges, scale))
+        weighted = (weights * normal_density(nodes) * function(nodes)).ravel()
+        coefficients = weighted @ _orthonormal(nodes.ravel(), ORDERS[-1])
+        coefficients[0] = 0.0
+        return np.asarray(coefficients)
+
+    def gram(self, small: float, width: float) -> Array:
+        r"""Return Γ, (n + 1, n + 1) for the largest order n.
+
+        Parameters
+        ----------
+        small : float
+            :math:`\theta/\sqrt N`.
+        width : float
+            N.
+        """
+        kappa, weights = gauss_hermite_rule(_NODES)
+        basis = _orthonormal(kappa, ORDERS[-1]) * weights[:, None]
+        readout, shares = self._readout
+        right = self._smoothed(small * readout[:, None] * kappa) @ basis
+        return np.asarray(width * (right * shares[:, None]).T @ right)
+
+    def labels(self, alignment: float) -> Array:
+        """Return the correlations of the labels with κ and with the basis, (n + 2, 1)."""
+        shown = self._teacher * alignment ** np.arange(ORDERS[-1] + 1)
+        return np.asarray(np.concatenate([shown[1:2], shown])[:, None])
+
+    def risk(
+        self, readout: Any, bulk: physics.Bulk, outside: tuple[float, float], *,
+        effective_ridge: float, label_square: float, noise: float, small: float, width: float,
+        alignment: float,
+    ) -> tuple[float, float, float]:  # fmt: skip
+        """Return risk and training error, and the estimated error of the risk.
+
+        Parameters
+        ----------
+        readout : object
+            With the shrinkage q and the derivative D of the effective ridge.
+        bulk : Bulk
+            In numbers.
+        outside : (float, float)
+            F and F' of the labels' linear part across the step's direction.
+        """
+        gram, labels = self.gram(small, width), self.labels(alignment)
+        result = []
+        for order in ORDERS:
+            size = order + 2
+            overlaps = np.eye(size)
+            overlaps[0, 0] = 0.0
+            overlaps[0, 2] = overlaps[2, 0] = 1.0  # κ itself is the polynomial of degree one
+            spikes = bulk.spikes(gram[: size - 1, : size - 1], overlaps, labels[:size], _blocks)
+            v = np.linalg.solve(np.eye(size) + overlaps @ spikes.resolvent, spikes.labels)
+            result.append(
+                physics.ErrorsOfSpikes.of(
+                    readout, effective_ridge, label_square, noise,
+                    outside[0] + spikes.explained(v), outside[1] + spikes.derivative(v),
+                )
+            )  # fmt: skip
+        last, before = result[-1], result[-2]
+        rounding = 64 * np.finfo(float).eps * label_square / readout.derivative
+        error = abs(last.risk - before.risk) + rounding
+        return float(last.risk), float(last.training_error), float(error)
+
+
+def _orthonormal(points: Array, order: int) -> Array:
+    """Hermite polynomials over √k! at points, a column each."""
+    scales = [math.sqrt(math.factorial(k)) for k in range(order + 1)]
+    return np.asarray(hermevander(points, order) / scales)
+
+
+def _blocks(number: float, matrix: Array) -> Array:
+    result = np.zeros((len(matrix) + 1, len(matrix) + 1))
+    result[0, 0], result[1:, 1:] = number, matrix
+    return result
+
+
+# ----------------------------------------------------------------------
+# The risk at a finite width as a system of equations: kernels, digits, certificates follow.
+
+
+def readout_moment(order: int) -> sp.Symbol:
+    r"""Return a moment of the step's readout :math:`\sqrt N a` that is not a normal one's."""
+    return sp.Symbol(f"m_{order}", real=True)
+
+
+def width_system(degrees: Sequence[int], *, normal: bool = True) -> SaddlePointSystem:
+    r"""Return the risk of a ridge readout after a step at width N, for spikes of given degrees.
+
+    To the equation of the effective ridge come the linear equations of Woodbury's identity, one
+    for each spike and one for the direction of the step in the initial features.
+
+    Parameters
+    ----------
+    degrees : sequence of int
+        Those of which the student has a Hermite coefficient, increasing; 1 among them.
+    normal : bool
+        Whether the readout of the step is normal; else its moments are parameters, and there are
+        no strengths and limits of single degrees.
+
+    Notes
+    -----
+    Outputs are those of :func:`..one_gradient_step.risk.risk_system`, whose
+    ``…_trained`` is the linear theory, and
+
+    ``risk``, ``training_error``
+        At the width.
+    ``risk_leading``
+        For N → ∞ at the strengths of the degrees.
+    ``rung_l``
+        Risk inside of the window in which the degrees up to l are free, for N → ∞.
+    ``strength_k``, ``left_k``, ``energy_k``
+        Of each degree k ≥ 2: :math:`a_k^2`, Λ and the energy of the labels that it shows.
+    ``small``, ``spike_length``, ``alignment``
+        :math:`\theta^2/N`, θ and γ.
+    ``shrinkage``, ``aligned``, ``isotropic``, ``outside``, ``…_slope``
+        q, resolvents of the bulk and the labels' part across the step with their derivatives in ν:
+        what the operator form needs.
+    """
+    base, at, readout = risk_system(), covariance(nu), ridge_readout()
+    bulk = physics.Bulk.of(at)
+    spikes = bulk.spikes(
+        physics.power_gram(degrees) if normal else physics.power_gram(degrees, readout_moment),
+        physics.power_overlaps(degrees),
+        physics.power_labels(degrees),
+        sp.diag,
+    )
+    v = sp.Matrix([sp.Symbol(f"v_{name}", real=True) for name in ("w", *degrees)])
+    outside, outside_slope = physics.outside_direction(bulk)
+    errors = physics.ErrorsOfSpikes.of(
+        readout,
+        nu,
+        label_square(),
+        noise,
+        outside + spikes.explained(v),
+        outside_slope + spikes.derivative(v),
+    )
+    result = {"risk": errors.risk, "training_error": errors.training_error}
+    if normal:
+        result |= _one_by_one(degrees, readout, bulk)
+    result |= {
+        "small": physics.spike_length() ** 2 / physics.width,
+        "spike_length": physics.spike_length(),
+        "alignment": physics.alignment(),
+        "shrinkage": readout.shrinkage,
+        "aligned": bulk.aligned,
+        "isotropic": bulk.isotropic,
+        "aligned_slope": bulk.aligned_slope,
+        "isotropic_slope": bulk.isotropic_slope,
+        "outside": outside,
+        "outside_slope": outside_slope,
+    }
+    conditions = {f"v{i}": value for i, value in enumerate(spikes.conditions(v))}
+    coefficients = {
+        symbol: name
+        for kind, name_of in (
+            (physics.student_coefficient, "student"), (physics.teacher_coefficient, "teacher"),
+        )
+        for k in range(max(degrees) + 1)
+        if (symbol := kind(k)) not in IDENTIFIERS and (name := f"{name_of}_{k}")
+    }  # fmt: skip
+    coefficients |= {readout_moment(k): f"readout_moment_{k}" for k in range(2 * max(degrees) + 1)}
+    used = sp.Tuple(*result.values(), *conditions.values()).free_symbols
+    parameters = {physics.width: "width", **{s: n for s, n in coefficients.items() if s in used}}
+    written = in_symbols({**result, **conditions}, at)
+    return replace(
+        base,
+        name=f"{'' if normal else 'letters_'}nonlinear_spikes_{'_'.join(map(str, degrees))}",
+        title="Ridge readout after one gradient step at a finite width",
+        source=physics.SOURCE,
+        equations=(
+            *base.equations,
+            *(Equation(x, w, x - w) for i, x in enumerate(v) for w in [written[f"v{i}"]]),
+        ),
+        parameters=(*base.parameters, *parameters),
+        outputs={**{name: written[name] for name in result}, **base.outputs},
+        identifiers={
+            **base.identifiers,
+            **parameters,
+            **{x: f"solved_{name}" for x, name in zip(v, ("w", *degrees), strict=True)},
+        },
+    )
+
+
+def _one_by_one(degrees: Sequence[int], readout: Readout, bulk: physics.Bulk) -> dict[str, sp.Expr]:
+    """Return strengths, shares and the limits of large widths."""
+    higher = [k for k in degrees if k > 1]
+    share = physics.remaining_fraction(bulk, nu)
+    energies = {k: physics.shown_energy(k, degrees) for k in degrees if k > 0}
+    left = {k: share.subs(physics.strength, physics.spike_strength(k, degrees)) for k in higher}
+    leading = physics.leading_bias(readout, STEP, [(energies[k], left[k]) for k in higher])
+    result = {"risk_leading": physics.risk_of(leading, readout)}
+    shown: list[sp.Expr] = []
+    for k, energy in energies.items():
+        shown.append(energy)
+        result[f"rung_{k}"] = physics.risk_of(physics.rung_bias(readout, shown), readout)
+    for k in higher:
+        result |= {
+            f"strength_{k}": physics.spike_strength(k, degrees),
+            f"left_{k}": left[k],
+            f"energy_{k}": energies[k],
+        }
+    return result

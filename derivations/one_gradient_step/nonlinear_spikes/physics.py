@@ -37,15 +37,7 @@ from ....symbolic.systems.rank_one_perturbation import rank_one_outlier, residue
 from ....symbolic.systems.ridge_equivalent import NO_SPIKE, FeatureCovariance
 from ..kernel_equations import kappa, place, slope_sign
 from ..risk import Readout
-from ..symbols import (
-    beta,
-    linear,
-    noise,
-    spike_square,
-    step_size,
-    teacher_linear,
-    teacher_residual,
-)
+from ..symbols import beta, linear, noise, spike_square, step_size, teacher_linear, teacher_residual
 
 SOURCE = (
     "Moniri, Lee, Hassani, Dobriban, arXiv 2310.07891; finite strengths and widths derived here"
@@ -153,8 +145,6 @@ class Bulk:
         ----------
         gram : matrix (k, k)
             Scalar products of the right vectors.
-        overlaps : matrix (k + 1, k + 1)
-        labels : column (k + 1, 1)
         block : callable
             Builds a block-diagonal matrix from a number and a matrix.
         """
@@ -300,7 +290,6 @@ def leading_bias(readout: Readout, spike: Any, left: Sequence[tuple[sp.Expr, sp.
 
     Parameters
     ----------
-    readout : Readout
     spike : Spike
         Of the linear theory.
     left : sequence of (energy, Λ)
@@ -363,6 +352,5 @@ def degree_outlier() -> DegreeOutlier:
         strength, 1 / resolvent
     )
     return DegreeOutlier(
-        place=result,
-        alignment=sp.factor(share).xreplace({positive: place}) * slope_sign(),
+        place=result, alignment=sp.factor(share).xreplace({positive: place}) * slope_sign()
     )

@@ -110,8 +110,7 @@ from ..physics import (
     z,
 )
 from ..precise import exact_parameters, proven_parameters
-from .letter_bounds import span_bounds
-from .tables import bound_definitions, realised_table_source, tau2_squared
+from .letter_bounds import bound_definitions, realised_table_source, span_bounds, tau2_squared
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -284,20 +283,7 @@ def precise_linear_error(teacher: str, digits: int) -> Any:
 def bound_expressions(
     student: str, teacher: str, *, unspiked: bool = False, aligned: bool = False
 ) -> dict[str, sp.Expr]:
-    r"""Return L, E_∞ and U as SymPy expressions in r, c, γ, ρ and β, with 𝔼 nodes.
-
-    Parameters
-    ----------
-    student, teacher : str
-        Activations.
-    unspiked, aligned : bool
-        Exactly r = 0, exactly \|γ\| = 1.
-
-    Returns
-    -------
-    dict of str to Expr
-        ``lower``, ``limit``, ``upper``, and ``linear``, which holds no parameter.
-    """
+    r"""Return L, E_∞ and U as SymPy expressions in r, c, γ, ρ and β, with 𝔼 nodes."""
     student_ = activation(student, argument="student")
     teacher_ = activation(teacher, argument="teacher")
     system = bound_system(student_, teacher_, unspiked=unspiked, aligned=aligned)
@@ -310,14 +296,7 @@ def bound_expressions(
 
 
 def bound_kernel(model: SpikedRandomFeatures, *, slopes: bool = False) -> Kernel:
-    """Return the bounds of a model as a kernel, its parameters as defaults.
-
-    Parameters
-    ----------
-    model : SpikedRandomFeatures
-    slopes : bool
-        With the derivatives of U and L with respect to r.
-    """
+    """Return the bounds of a model as a kernel, its parameters as defaults."""
     refuse_directions(model.teacher, "bounds")
     model._refuse_other_rows("bounds")
     flags = dict(model._case)
@@ -343,27 +322,19 @@ def activation_bounds(
     student: str,
     teacher: str,
     *,
-    unspiked: bool,
-    aligned: bool,
     correlated_norms: bool = False,
     slopes: bool = False,
     cache: FileCache,
+    **case: bool,
 ) -> Kernel:
     """Return the bounds of a pair of activations as a kernel, without values of its parameters."""
-    flags = {
-        "unspiked": unspiked,
-        "aligned": aligned,
-        "correlated_norms": correlated_norms,
-        "slopes": slopes,
-    }
+    case |= {"correlated_norms": correlated_norms}
     return Kernel(
         name="spiked_random_features_bounds",
         title=f"{TITLE}, student {student}, teacher {teacher}",
-        code=_code(cache, student, teacher, **flags),
-        domains=spike_domains(
-            unspiked=unspiked, aligned=aligned, correlated_norms=correlated_norms
-        ),
-        make=partial(_lowered, student, teacher, **flags),
+        code=_code(cache, student, teacher, **case, slopes=slopes),
+        domains=spike_domains(**case),
+        make=partial(_lowered, bound_system, student, teacher, **case, slopes=slopes),
         cache_folder=cache.folder,
     )
 
@@ -382,7 +353,7 @@ def spike_domains(*, unspiked: bool, aligned: bool, correlated_norms: bool) -> d
 
 @derived("spiked_random_features/bounds/bounds", KernelCode)
 def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
-    return code_of_bounds(lambda: _lowered(student, teacher, **flags))
+    return code_of_bounds(lambda: _lowered(bound_system, student, teacher, **flags))
 
 
 def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
@@ -393,14 +364,11 @@ def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
         return kernel_code(lowered)
 
 
-def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
-    return lowering.lower(
-        bound_system(
-            activation(student, argument="student"),
-            activation(teacher, argument="teacher"),
-            **flags,
-        )
-    )
+def _lowered(
+    system: Callable[..., SaddlePointSystem], student: str, teacher: str, **flags: bool
+) -> LoweredSystem:
+    functions = activation(student, argument="student"), activation(teacher, argument="teacher")
+    return lowering.lower(system(*functions, **flags))
 
 
 def _exact_defaults(
@@ -474,7 +442,6 @@ def bound_system(
 
     Parameters
     ----------
-    student, teacher : Activation
     unspiked, aligned : bool
         Exactly r = 0, exactly \|γ\| = 1.
     correlated_norms : bool
@@ -636,7 +603,6 @@ class Asymptotics(Result):
         V_i → (β/α) times them. Empty where V_2 diverges, for an affine student at β ≥ 1.
     error : float
         Estimated error of `many_samples`.
-    digits : int or None
     """
 
     _document = "limits of the test error"
@@ -709,7 +675,7 @@ def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
         title=f"Infinitely many samples, student {model.student}, teacher {model.teacher}",
         code=code,
         domains={**spike_domains(**flags), "noise_variance": "nonnegative"},
-        make=partial(_lowered_limit, model.student, model.teacher, **flags),
+        make=partial(_lowered, limit_system, model.student, model.teacher, **flags),
         cache_folder=model._cache.folder,
     )
     return with_defaults(kernel, model)
@@ -717,17 +683,7 @@ def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
 
 @derived("spiked_random_features/limit", KernelCode)
 def _limit_code(student: str, teacher: str, **flags: bool) -> KernelCode:
-    return code_of_bounds(lambda: _lowered_limit(student, teacher, **flags))
-
-
-def _lowered_limit(student: str, teacher: str, **flags: bool) -> LoweredSystem:
-    return lowering.lower(
-        limit_system(
-            activation(student, argument="student"),
-            activation(teacher, argument="teacher"),
-            **flags,
-        )
-    )
+    return code_of_bounds(lambda: _lowered(limit_system, student, teacher, **flags))
 
 
 # ------------------------------------------------------------------ limit system
@@ -786,14 +742,7 @@ def limit_free_energy(
 
 
 def limit_system(student: Activation, teacher: Activation, **flags: Any) -> SaddlePointSystem:
-    """Return the saddle point for α → ∞, with the test error, V1 and V2 as outputs.
-
-    Parameters
-    ----------
-    student, teacher : Activation
-    **flags
-        ``unspiked``, ``aligned`` and ``correlated_norms`` of :func:`limit_free_energy`.
-    """
+    """Return the saddle point for α → ∞, with the test error, V1 and V2 as outputs."""
     energy = fe.spiked_free_energy(student, teacher, **flags)
     resolvent = 1 / (V2_HAT + fe.V1_hat * fe.c * fe.eigenvalue)
     return SaddlePointSystem.from_free_energy(

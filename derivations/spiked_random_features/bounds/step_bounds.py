@@ -73,7 +73,6 @@ class StationaryPoint:
 
     Attributes
     ----------
-    spike_strength : float
     step_size : float or None
         Per-neuron step s that makes this spike; None if no step does.
     bulk_variance : float
@@ -108,7 +107,6 @@ class StepBounds(Result):
 
     Attributes
     ----------
-    student, teacher : str
     alpha0, noise_variance : float
         Of the step.
     alignment : float
@@ -418,7 +416,6 @@ class StepPath:
         r of the step s = 1; zero if no step makes a spike.
     alignment, orthogonal_alignment : float
         γ and ρ of every step.
-    odd_student : bool
     linear : float
         Error of the best linear predictor of the target.
     """
@@ -445,14 +442,7 @@ class StepPath:
 def step_path(
     student: str, teacher: str, *, alpha0: float, noise_variance: float, cache: FileCache
 ) -> StepPath:
-    """Return the path of a pair of activations in canonical names.
-
-    Raises
-    ------
-    AssumptionError
-        If the student jumps, so that no step can be taken; or if no step makes a spike, at a
-        finite α_0.
-    """
+    """Return the path of a pair of activations in canonical names."""
     document = _derived(cache, student, teacher)
     if document["error"]:
         raise AssumptionError(document["error"])
@@ -574,11 +564,7 @@ def perfect_learning(
 
 
 def _examined(
-    student: Activation,
-    teacher: Activation,
-    strength: float,
-    slopes: list[sp.Expr],
-    upper: float,
+    student: Activation, teacher: Activation, strength: float, slopes: list[sp.Expr], upper: float
 ) -> PerfectLearning:
     square = sp.nsimplify(sp.Float(strength**2, 15), rational=True, tolerance=1e-12)
     guess = sp.sign(strength) * sp.sqrt(square)

@@ -34,6 +34,7 @@ from ....numeric.networks.convex import Loss, proximal_loss, smooth_loss
 from ....pages import shorten
 from ....symbolic.expressions._singularities import expanded_terms, require_few_kinks
 from ....symbolic.expressions.activations import without_declared
+from ....symbolic.expressions.arguments import text_of_function
 from ....symbolic.expressions.exact_numbers import require_evaluated
 from ....symbolic.expressions.functions import relu, softplus, with_softplus
 from ....symbolic.expressions.parser import parse_expression
@@ -277,7 +278,7 @@ def convex_loss(loss: object, **parameters: float) -> ConvexLoss:
     else:
         raise ParameterError(
             f"loss must be one of {_names()}, or a text or SymPy expression in y and x, got "
-            f"{loss!r}"
+            f"{loss!r}{'; ' * callable(loss)}{text_of_function(loss)}"
         )
     values = {symbol.name: float(parameters[symbol.name]) for symbol in symbols}
     if idle := [name for symbol, name in zip(symbols, values, strict=True)

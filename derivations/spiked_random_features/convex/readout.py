@@ -31,8 +31,7 @@ from ...sensitivities import Directions
 from ...teachers import refuse_directions
 from ..arguments import checked_width
 from ..differentiation import DifferencedOptimum
-from ..kernel import orthogonal
-from ..model import SpikedRandomFeatures
+from ..model import SpikedRandomFeatures, orthogonal
 from ..solution import CONJUGATES, ORDER_PARAMETERS, Solution, solution_from
 from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters

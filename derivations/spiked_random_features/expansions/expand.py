@@ -15,13 +15,7 @@ import sympy as sp
 from ....errors import ApproximationWarning, ConvergenceError, ParameterError
 from ....runtime.precision import local_context
 from ....symbolic.systems.equations import Equation
-from ...expansions.expansion import (
-    LARGE_ALPHA,
-    NAMES,
-    SMALL_RIDGE,
-    SMALL_STEP,
-    Expansion,
-)
+from ...expansions.expansion import LARGE_ALPHA, NAMES, SMALL_RIDGE, SMALL_STEP, Expansion
 from ...teachers import refuse_directions
 from .. import physics as fe
 from ..derive import SymbolicModel
@@ -70,7 +64,7 @@ class _OneKind:
     @property
     def tables(self) -> tuple[Any, tuple[str, ...], bool]:
         kernel = self.model._kernel
-        return kernel.tables, kernel.table_parameters, self.model.derivation.even
+        return kernel.tables, kernel.table_parameters, self.model.derivation.code.even
 
     def exact(self, ctx: Any) -> Mapping[str, Any]:
         return exact_parameters(self.model, ctx)

@@ -58,9 +58,6 @@ class OrderByOrder:
 
     Parameters
     ----------
-    system : ScaledSystem
-    parameters : sequence of Symbol
-    tables : sequence of applied function
     last : int
         Exponent of ε of the last term, of unknowns and outputs alike.
     beyond : bool
@@ -158,29 +155,7 @@ def solve_orders(
     names: str,
     progress: Callable[[], object],
 ) -> list[Series]:
-    """Return the solution of a regular system as power series.
-
-    Parameters
-    ----------
-    residuals : callable
-        Takes the unknowns and returns F, as series of the same length.
-    start : sequence
-        Approximate leading coefficients, numbers of `ctx`.
-    positive : sequence of bool
-        Unknowns that Newton's method keeps positive.
-    order : int
-        Of the last coefficient.
-    ctx : mpmath context
-    names : str
-        What is solved for, for messages.
-    progress : callable
-        Called after each iteration and each order.
-
-    Raises
-    ------
-    ConvergenceError
-        If Newton's method does not converge, or the leading system is degenerate at its root.
-    """
+    """Return the solution of a regular system as power series."""
     leading = list(start)
     # Quadratic convergence: a step of this size leaves an error of its square.
     small = ctx.sqrt(ctx.eps) / 1000
@@ -261,8 +236,6 @@ class SeriesProgram:
     ----------
     expressions : sequence of Expr
         In unknowns, parameters and ε, with averages over κ of rational functions of tables.
-    unknowns, parameters : sequence of Symbol
-    tables : sequence of applied function
     """
 
     def __init__(
@@ -384,8 +357,6 @@ class LineTables:
 
     Parameters
     ----------
-    rows : ExpandedRows
-    digits : int
     inverse_powers : int
         Highest power of the inverse conditional variance in an integrand.
     """

@@ -336,7 +336,6 @@ class LineCase:
 
     Attributes
     ----------
-    balance : Balance
     last : int
         Exponent of ε of the last term that is computed, the neglected one.
     unit : Fraction
@@ -505,10 +504,7 @@ def checked_point(name: str, alpha: object, ridge: object) -> tuple[float | None
     ParameterError
         If one is missing, superfluous or not positive.
     """
-    wanted = {
-        LARGE_ALPHA: ("ridge",),
-        SMALL_RIDGE: ("alpha",),
-    }.get(name, ("alpha", "ridge"))
+    wanted = {LARGE_ALPHA: ("ridge",), SMALL_RIDGE: ("alpha",)}.get(name, ("alpha", "ridge"))
     found: dict[str, float | None] = {}
     for argument, value in (("alpha", alpha), ("ridge", ridge)):
         if argument not in wanted:

@@ -291,22 +291,7 @@ def student_table(
     nodes: Any,
     highest: int,
 ) -> Series:
-    """Return a table of the student, defined by an average over z, as a series of arrays.
-
-    Parameters
-    ----------
-    definition : Expr
-        𝔼_z of a polynomial in z and other tables, with functions of :math:`rκ + sqrt(c) z`.
-    known : mapping
-        Tables that it refers to.
-    numbers : HermiteNumbers
-    strength, variance : Series
-        r and c, as series of numbers.
-    nodes : array
-        Values of κ.
-    highest : int
-        Terms of the Hermite expansion that are kept.
-    """
+    """Return a table of the student, defined by an average over z, as a series of arrays."""
     spread = variance.power(sp.S.Half, numbers.convert)
     x, zero = strength * nodes, Series((), strength.end)
     smooth = _smoothed_powers(x, 1 - variance, highest)
@@ -362,21 +347,7 @@ def teacher_table(
     nodes: Any,
     highest: int,
 ) -> Any:
-    r"""Return the projection of a table of the teacher on polynomials in κ, at the nodes.
-
-    Parameters
-    ----------
-    definition : Expr
-        The average over s of the label, of its square or of s times the label, or functions of
-        γκ.
-    numbers : HermiteNumbers
-    alignment, orthogonal, noise : number
-        γ, ρ and Δ.
-    nodes : array
-        Values of κ.
-    highest : int
-        Degree of the polynomials.
-    """
+    r"""Return the projection of a table of the teacher on polynomials in κ, at the nodes."""
     total = nodes * 0
     polynomials = _hermite_arrays(nodes, highest)
     for term in sp.Add.make_args(definition):

@@ -93,17 +93,7 @@ def series_of(
     exponents: Sequence[Fraction],
     outputs: Sequence[str],
 ) -> SymbolicSeries:
-    """Return the symbolic side of an expansion in α or λ.
-
-    Parameters
-    ----------
-    symbolic : SymbolicModel
-    name : str
-    balance : Balance
-    exponents : sequence of Fraction
-        Of the expansion, the last of them the last that is kept.
-    outputs : sequence of str
-    """
+    """Return the symbolic side of an expansion in α or λ."""
     # Exponent of the small quantity that one power of ε is.
     unit = Fraction(1, 2) if balance.threshold else Fraction(1)
     system = scaled_system(symbolic, balance)
@@ -302,7 +292,6 @@ class OrderEquations:
 
     Parameters
     ----------
-    system : ScaledSystem
     last : int
         The last order.
     known : mapping from Expr to sequence of Expr
@@ -454,19 +443,7 @@ def step_symbols(
     mean_order: int,
     last: int,
 ) -> tuple[dict[sp.Expr, list[sp.Expr]], dict[sp.Expr, sp.Expr]]:
-    """Return coefficients of tables and parameters, and the definitions of what they name.
-
-    Parameters
-    ----------
-    model : SpikedRandomFeatures
-    symbolic : SymbolicModel
-        The equations for a step of any size.
-    mapping : SpikeMapping
-    mean_order : int
-        Power of s with which μ_0 vanishes, and by which it is divided.
-    last : int
-        The last power of s.
-    """
+    """Return coefficients of tables and parameters, and the definitions of what they name."""
     length = last + mean_order + 1
     fixed = {alpha0: sp.oo} if math.isinf(model.alpha0) else {}
     definitions: dict[sp.Expr, sp.Expr] = {}

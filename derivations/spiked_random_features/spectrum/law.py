@@ -110,7 +110,6 @@ class SpectrumFunctions:
 
     Attributes
     ----------
-    module, table_module : module
     values : mapping from str to float
         Of the parameters of the equations and the tables.
     even : bool
@@ -529,7 +528,6 @@ def spectrum_equations(
 
     Parameters
     ----------
-    student : Activation
     unspiked, correlated_norms : bool
         As for :func:`.physics.spiked_free_energy`; correlated norms concern the outliers only.
     population : bool

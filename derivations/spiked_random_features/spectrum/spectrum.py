@@ -77,8 +77,6 @@ class FeatureSpectrum(Spectrum):
 
     Attributes
     ----------
-    model : SpikedRandomFeatures
-    alpha : float
     covariance : str
         "sample": :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^\top`, p × p; "empirical":
         the same divided by n; "kernel": the n × n matrix :math:`\varphi_\mu\cdot\varphi_\nu/p`;
@@ -175,13 +173,7 @@ class FeatureSpectrum(Spectrum):
         return self._law.outliers(self.edges, self.soft, 0.0)
 
     def outliers_at(self, width: int) -> tuple[float, ...]:
-        """Return all eigenvalues outside the bulk at a width p, the largest one included.
-
-        Parameters
-        ----------
-        width : int
-            p.
-        """
+        """Return all eigenvalues outside the bulk at a width p, the largest one included."""
         return self._law.outliers(self.edges, self.soft, 1 / whole_number("width", width))
 
     def top_eigenvalue(self, width: int | None = None) -> float:

@@ -311,11 +311,6 @@ def _response(
     """Return how far the results move, in units of the relative error of all weights and tables.
 
     Errors of a table are relative to one where it is smaller. `found` is the solution on `arrays`.
-
-    Raises
-    ------
-    ConvergenceError
-        If what may be wrong with the tables leaves the equations without a solution.
     """
     if not arrays:
         # Nothing that could be wrong but the arithmetic.

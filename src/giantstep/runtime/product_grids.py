@@ -435,13 +435,7 @@ class ProductGrid:
         return found
 
     def _require_room(self, reach: float) -> float:
-        """Return about how many nodes the finest rule of the first level has.
-
-        Raises
-        ------
-        ConvergenceError
-            If they would not fit into memory.
-        """
+        """Return about how many nodes the finest rule of the first level has."""
         points = [np.zeros(1)]
         cut = [bool(self._breaks) or self._steep is not None]
         for name in self._inner:

@@ -100,22 +100,13 @@ def solve_group(rows, rules{parallel}):
     return values, errors, info
 '''
 
-_NUMBA_BODY = """\
+_PARALLEL_BODY = """\
     work = len(rows) * max([1, *(np.size(array) for array in rules[0].values())])
     if parallel and work >= _PARALLEL_WORK and len(rows) > _CHUNK and numba.get_num_threads() > 1:
 {starts}
         solve_rows_parallel({row_arguments})
     else:
         solve_batch({batch_arguments})"""
-
-_PYTHON_BODY = """\
-    for k in range(len(rows)):
-        row = slice(k, k + 1)
-        # Plain Python raises where IEEE arithmetic goes on with infinities or NaN.
-        try:
-            solve_batch(parameters[row], {given}values[row], errors[row], info[row])
-        except (ArithmeticError, ValueError, TypeError):
-            info[k] = -1.0, math.inf, math.inf"""
 
 
 def files(
@@ -166,11 +157,12 @@ def _hook(program: Program, fixed: dict[str, float], target: str) -> str:
     parameters = (
         f"np.stack([{', '.join(columns)}], axis=1)" if fixed else "np.ascontiguousarray(rows)"
     )
+    solved = ", ".join(["parameters", *given, "values", "errors", "info"])
+    body = f"    solve_batch({solved})"
     if target == "numba":
         unknowns = len(program.newton_unknowns)
         starts = f"        starts = np.full((len(rows), {unknowns}), np.nan)" if unknowns else ""
-        solved = ", ".join(["parameters", *given, "values", "errors", "info"])
-        body = _NUMBA_BODY.format(
+        body = _PARALLEL_BODY.format(
             starts=starts,
             row_arguments=f"{solved}, starts" if unknowns else solved,
             batch_arguments=solved,
@@ -178,7 +170,6 @@ def _hook(program: Program, fixed: dict[str, float], target: str) -> str:
     else:
         # Python is faster with lists than with the elements of arrays.
         lines += [f"    {x} = {x}.tolist()" for x in given if not x.endswith("_reach")]
-        body = _PYTHON_BODY.format(given="".join(f"{name}, " for name in given))
     parallel = ", parallel" if target == "numba" else ""
     return _HOOK.format(
         parallel=parallel, parameters=parameters, arrays="\n".join(lines), body=body

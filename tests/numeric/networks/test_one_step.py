@@ -320,6 +320,9 @@ def test_parts_need_a_derivative():
     network = replace(FIRST, student_derivative=None, steps=0)
     with pytest.raises(ParameterError, match="student_derivative is needed"):
         simulate(network, GradientParts(MU, [1.0]), seeds=1, **QUIET)
+    network = replace(FIRST, loss_derivative=lambda y, x: x - y)
+    with pytest.raises(ParameterError, match="square loss of the step"):
+        simulate(network, GradientParts(MU, [1.0]), seeds=1, **QUIET)
 
 
 # ------------------------------------------------------------------ many networks, refusals

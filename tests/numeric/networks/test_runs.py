@@ -54,6 +54,17 @@ def test_numbers_do_not_depend_on_the_workers(network):
             run(network, workers=1, executor=executor)
 
 
+def test_seeds_are_numbers_sequences_or_generators():
+    drawn = run(seeds=2, seed=np.random.default_rng(5))
+    # The number that was drawn is told, and gives the same again.
+    equal(run(seeds=2, seed=drawn.seed), drawn)
+    assert drawn.seed != run(seeds=2, seed=np.random.SeedSequence(5)).seed == 5
+    child = np.random.SeedSequence(5).spawn(1)[0]
+    assert run(seeds=2, seed=child).seed not in (5, drawn.seed)
+    with pytest.raises(ParameterError, match="seed must be a whole number"):
+        run(seeds=2, seed="5")
+
+
 def test_blas_gets_its_threads_back():
     before = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
     run(seeds=4, workers=3)

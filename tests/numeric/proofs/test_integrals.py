@@ -26,10 +26,9 @@ import sympy as sp
 from hypothesis import example, given, settings, strategies as st
 
 from giantstep.errors import CertificationError, MissingDependencyError, ParameterError
+from giantstep.numeric.proofs import integrals
 from giantstep.numeric.proofs.grid import Branch, BranchedFunction, Grid
 from giantstep.numeric.proofs.integrals import (
-    Direct,
-    Limits,
     LineIntegrator,
     Models,
     TableSource,
@@ -465,7 +464,7 @@ class TestIntegrals:
     def test_direct_tables_with_kinks(self):
         # E relu(κ - 1/3) |κ| of two functions with different kinks.
         functions = [sp.Abs(U), (U - sp.Rational(1, 3) + sp.Abs(U - sp.Rational(1, 3))) / 2]
-        integrator = line(directs=[Direct(branched(f)) for f in functions])
+        integrator = line(directs=[branched(f) for f in functions])
         (value,) = integrator.integrate(lambda t: [t[1] * t[2]])
         third = CTX.mpf(1) / 3
         exact = CTX.quad(lambda x: x * (x - third) * CTX.npdf(x), [third, 2, 5, 9, 16])
@@ -478,7 +477,7 @@ class TestIntegrals:
             Branch(constant(sp.S.NegativeOne), None, kink),
             Branch(constant(sp.S.One), kink, None),
         )
-        (value,) = line(directs=[Direct(BranchedFunction(branches))]).integrate(lambda t: [t[1]])
+        (value,) = line(directs=[BranchedFunction(branches)]).integrate(lambda t: [t[1]])
         for place in (0.5 - 0.99e-6, 0.5 + 0.99e-6):
             assert value.contains(1 - 2 * below(arb(place)).mid())
         assert value.rad() < 4e-6
@@ -570,8 +569,9 @@ class TestRefusals:
         with pytest.raises(CertificationError, match="not known well enough"):
             line().integrate(lambda t: [1 / (arb(1, 1.01) + t[0] ** 2)])
 
-    def test_number_of_evaluations(self):
-        integrator = line(limits=Limits(evaluations=50))
+    def test_number_of_evaluations(self, monkeypatch):
+        monkeypatch.setattr(integrals, "MOST_EVALUATIONS", 50)
+        integrator = line()
         with pytest.raises(CertificationError, match="more than 50 evaluations"):
             integrator.integrate(lambda t: [1 / (decimal("1e-6") + t[0] ** 2)])
 

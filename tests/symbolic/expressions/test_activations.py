@@ -2,6 +2,7 @@ import dataclasses
 import time
 
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -22,6 +23,8 @@ from giantstep.symbolic.expressions.activations import (
 from giantstep.symbolic.expressions.functions import relu
 from giantstep.symbolic.expressions.parser import parse_expression
 from giantstep.symbolic.expressions.regularity import Parity, analyse, require_square_integrable
+from giantstep.symbolic.gaussian.expectation import expect
+from giantstep.symbolic.targets.target import target
 
 x, y = sp.symbols("x y")
 
@@ -71,6 +74,10 @@ def test_properties(name, parity, kinks, jumps, pole_distance):
         (0.5 * x**2, "z**2/2", z**2 / 2),
         (sp.Max(x, 0), "relu", relu(z)),
         (sp.Max(x, -x), "abs", sp.Abs(z)),
+        ("leaky_relu(1/5)", "leaky_relu(1/5)", relu(z) - relu(-z) / 5),
+        ("elu(z, 1)", "elu", relu(z) + sp.exp(-relu(-z)) - 1),
+        ("clip(z, -1, 1)", "hardtanh", relu(z + 1) - relu(z - 1) - 1),
+        ("Max(z, 0)", "relu", relu(z)),
     ],
 )
 def test_specifications(spec, name, expr):
@@ -87,6 +94,9 @@ def test_specifications(spec, name, expr):
         ("tanh(x)", ExpressionError, "unknown name 'x'"),
         ("He", ExpressionError, r"write He\(3, z\)"),
         ("He65", ExpressionError, "order"),
+        ("celu(0)", ExpressionError, "its number must not be 0"),
+        ("elu(z, 1, 2)", ExpressionError, r"instead of 1 or 2; write elu\(x\) or elu\(x, 1/5\)"),
+        ("silu", ExpressionError, "did you mean .swish."),
         ("z - z + 3", ExpressionError, "constant 3"),
         (sp.Integer(3), ExpressionError, "exactly one free symbol, but has none"),
         (x * y, ExpressionError, "but has x, y"),
@@ -126,6 +136,42 @@ def test_call_substitutes():
     assert activation("He2")(3) == 8
     with pytest.raises(ParameterError, match="not the text 'x'"):
         activation("erf")("x")  # type: ignore[arg-type]
+
+
+def test_arrays_have_the_values_of_the_expression():
+    points = np.linspace(-4, 4, 9)
+    for one in (activation(name) for name in ("tanh", "selu", "mish", "celu(2)", "step", "gelu")):
+        exact = [float(one(sp.Rational(point)).evalf(20)) for point in points]
+        assert one(points) == pytest.approx(exact, rel=1e-15, abs=1e-16)
+        assert one(points.reshape(3, 3)).shape == (3, 3)
+
+
+def test_selu_keeps_mean_and_variance():
+    # Klambauer et al. (1706.02515): for this it was chosen.
+    assert float(expect("selu(z)").evalf(20)) == pytest.approx(0, abs=1e-16)
+    assert float(expect("selu(z)**2").evalf(20)) == pytest.approx(1, abs=3e-16)
+
+
+def test_strip_of_mish_ends_at_its_pole():
+    pole = sp.log(2) / 2 + 3 * sp.pi * sp.I / 4
+    assert activation("mish(2*z)").pole_distance == 3 * sp.pi / 8
+    denominator = (1 + sp.exp(pole)) ** 2 + 1
+    assert sp.simplify(denominator) == 0
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [
+        (np.tanh, "write the text 'tanh'"),
+        (np.arctan, "write the text 'atan'"),
+        (sp.Max, "write the text 'max'"),
+        (lambda u: u, "nothing can be derived from Python code"),
+    ],
+)
+def test_functions_of_python_are_refused_with_what_to_write(function, advice):
+    for refused in (activation, target, expect):
+        with pytest.raises(ParameterError, match=advice):
+            refused(function)
 
 
 def test_representations_and_value_semantics():

@@ -18,8 +18,8 @@ R = sp.Rational
 DIGITS = 15
 NUMBERS = {r: R(9, 10), c: R(5, 4), g: R(3, 5), rho: R(4, 5), k: R(-7, 10)}
 USERS = (
-    "tanh(2*z)+0.1*z", "relu(z)-0.5", "z*sigmoid(z)", "z*abs(z)", "exp(-z**2/4)*z", "atan(z)",
-    "relu(z-1)+relu(-z)", "sin(3*z)+cos(z)", "1/(1+z**2)", "log(1+z**2)", "He(3,z)+tanh(z)",
+    "tanh(2*z)+0.1*z", "z*abs(z)", "exp(-z**2/4)*z", "relu(z-1)+relu(-z)", "sin(3*z)+cos(z)",
+    "log(1+z**2)",
 )  # fmt: skip
 
 
@@ -82,7 +82,13 @@ FAST = ("relu", "He3")
 
 
 @pytest.mark.parametrize(
-    "name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in CATALOGUE]
+    "name",
+    # Polynomials are all of one kind.
+    [
+        n if n in FAST else pytest.param(n, marks=pytest.mark.slow)
+        for n in CATALOGUE
+        if n in (*FAST, "He2") or not n.startswith("He")
+    ],
 )
 def test_every_activation_of_the_catalogue_as_student_and_teacher(name):
     tables = require_agreement(definitions(name, name, response=True))

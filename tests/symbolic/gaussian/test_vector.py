@@ -78,6 +78,11 @@ def test_laws_that_are_none(arguments, error, message):
         GaussianVector(*arguments)
 
 
+def test_a_pair_has_two_variances():
+    with pytest.raises(ParameterError, match="two entries each"):
+        correlated_pair(u, v, 0, variances=(1,))
+
+
 # -- the node
 
 

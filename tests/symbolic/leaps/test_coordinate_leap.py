@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from giantstep.errors import AssumptionError
-from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
-from giantstep.symbolic.leaps.leap_index import coordinate_leap
+from giantstep.symbolic.leaps.leap_index import coordinate_leap, isotropic_leap
 from giantstep.symbolic.targets.target import target
 
 from .catalogue import CATALOGUE, OPEN_CATALOGUE

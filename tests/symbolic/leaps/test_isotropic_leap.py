@@ -7,8 +7,7 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import AssumptionError
-from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
-from giantstep.symbolic.leaps.leap_index import coordinate_leap, leap_index
+from giantstep.symbolic.leaps.leap_index import coordinate_leap, isotropic_leap, leap_index
 from giantstep.symbolic.targets.spans import spans_of
 from giantstep.symbolic.targets.subspaces import Subspace
 from giantstep.symbolic.targets.target import target

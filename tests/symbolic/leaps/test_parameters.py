@@ -14,8 +14,7 @@ from giantstep.errors import (
     UndecidedError,
     UnsupportedExpressionError,
 )
-from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
-from giantstep.symbolic.leaps.leap_index import coordinate_leap, leap_index
+from giantstep.symbolic.leaps.leap_index import coordinate_leap, isotropic_leap, leap_index
 from giantstep.symbolic.leaps.leap_report import leap_filtration, leaps
 from giantstep.symbolic.leaps.staircase import Staircase, staircase
 from giantstep.symbolic.targets.cases import Case, CaseTree

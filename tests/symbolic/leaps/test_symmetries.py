@@ -6,7 +6,7 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 from scipy.special import erf, expit
 
-from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
+from giantstep.symbolic.leaps.leap_index import isotropic_leap
 from giantstep.symbolic.leaps.symmetries import find_symmetry, reflection_in
 from giantstep.symbolic.targets.spans import spans_of
 from giantstep.symbolic.targets.subspaces import Subspace

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.driver import array_driver
-from giantstep.symbolic.lowering.parity import sums_are_even
-from giantstep.symbolic.lowering.program import Assign, LinearSolve, Newton, NodeLoop, Program
+from giantstep.symbolic.lowering.parity import averages_are_even
+from giantstep.symbolic.lowering.program import Assign, LinearSolve, Newton, NodeLoop
 from giantstep.symbolic.lowering.solver import solver_source
 from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 
@@ -97,14 +97,12 @@ def test_half_of_the_line_suffices_if_everything_has_a_parity(student, teacher, 
 def test_squares_of_expectations_prove_no_parity():
     # With f = u^2 and g = u |u|, f^2 = g^2 but E[f]^2 != E[g]^2.
     f = sp.Function("f", real=True)(kappa)
-    table = sp.Symbol("f", real=True)
-    empty = Program("p", "", (), (kappa, table), (), (), {}, False)
     square = GaussianExpectation((z + kappa) ** 2, z)
     other = GaussianExpectation((z + kappa) * sp.Abs(z + kappa), z)
     right, left = sp.Heaviside(kappa, HALF), sp.Heaviside(-kappa, HALF)
-    assert not sums_are_even(empty, kappa, {f: right * square**2 + left * other**2}, {f: table})
-    assert sums_are_even(empty, kappa, {f: square}, {f: table})
-    assert sums_are_even(empty, kappa, {f: other}, {f: table})  # odd is a parity
+    assert not averages_are_even([], kappa, {f: right * square**2 + left * other**2}, None)
+    assert averages_are_even([], kappa, {f: square}, None)
+    assert averages_are_even([], kappa, {f: other}, None)  # odd is a parity
 
 
 def test_text_of_a_program(program):
@@ -194,6 +192,8 @@ def test_targets_differ_in_nothing_but_their_header(program):
     header, blocks = ("@", "from numba", "_F"), ("try:", "except (Arithmetic", "pass")
 
     def lines(text):
+        # How rows are run differs: plain Python marks those at which it raises.
+        text = text.partition("def solve_batch")[0]
         stripped = (x.strip() for x in text.splitlines() if not x.startswith(header))
         return [x for x in stripped if x and not x.startswith(blocks)]
 

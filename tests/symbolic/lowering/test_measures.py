@@ -4,7 +4,7 @@ import pytest
 import sympy as sp
 
 from giantstep.symbolic.expressions.functions import relu
-from giantstep.symbolic.lowering.measures import break_points
+from giantstep.symbolic.lowering.measures import _growth_of_product, break_points
 
 z, m = sp.symbols("z m", real=True)
 q = sp.Symbol("q", positive=True)
@@ -43,3 +43,9 @@ def test_a_slope_that_may_vanish_divides_nothing_by_zero():
 def test_tables_are_known_at_the_fixed_nodes_only():
     mu = sp.Function("mu", real=True)(z)
     assert break_points(sp.Abs(z - m) * mu, z) == ()
+
+
+def test_products_grow_and_fall_together():
+    # cosh(q z)^3 grows like exp(3 q |z|), which exp(m z) may make more.
+    term = z * sp.exp(-q * z**2 + m * z) * sp.cosh(q * z) ** 3
+    assert _growth_of_product(term, z) == (-q, sp.Abs(m) + 3 * q)

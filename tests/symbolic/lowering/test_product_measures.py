@@ -138,6 +138,7 @@ def test_what_holds_the_node_alone_is_computed_once_a_node():
     assert "    first_point = last_point" in kernel.source("numba")
 
 
+@pytest.mark.slow
 def test_a_smooth_average_agrees_with_scipy():
     found, _ = solved(a * mean(sp.tanh(h * k + sp.sqrt(q) * s) ** 2, k, s) + 0.1)
 
@@ -158,6 +159,7 @@ def test_three_variables_at_once():
     assert solved(value, rtol=1e-6)[0]["q"] == pytest.approx(float(exact), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_logistic_loss_with_tables_and_a_proximal_operator():
     """E over labels and field of an envelope: its derivative by the field is minus a sigmoid."""
     x = sp.Symbol("x", real=True)

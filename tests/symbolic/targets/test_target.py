@@ -491,3 +491,13 @@ def test_relevant_subspace(text, basis):
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_values_on_arrays():
+    inputs = np.random.default_rng(1).standard_normal((3, 5, 2))
+    a, b = inputs[..., 0], inputs[..., 1]
+    assert target("x1*x2 + relu(x1)")(inputs) == pytest.approx(a * b + np.maximum(a, 0), rel=1e-15)
+    with pytest.raises(ParameterError, match="x1, x2 along its last axis, got one of shape"):
+        target("x1*x2")(inputs[..., :1])
+    with pytest.raises(ParameterError, match="with_values"):
+        target("a*x1", parameters="a")(inputs[..., :1])

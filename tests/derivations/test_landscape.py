@@ -1,0 +1,125 @@
+"""Free energies over one order parameter: against closed forms, and against all solutions."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import giantstep as gs
+from giantstep.derivations.kernels.landscape import Landscape, order_parameters
+from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
+from giantstep.errors import ParameterError, StructureError
+
+m, m_hat, h = sp.symbols("m m_hat h", real=True)
+beta = sp.Symbol("beta", positive=True)
+
+
+def magnet():
+    """Curie and Weiss, with the conjugate of the magnetisation."""
+    energy = -(m**2) / 2 - h * m + (m * m_hat - sp.log(2 * sp.cosh(m_hat))) / beta
+    free_energy = gs.FreeEnergy(energy, (m,), (m_hat,), (beta, h))
+    return gs.lower(gs.SaddlePointSystem.from_free_energy(free_energy, name="curie_weiss"))
+
+
+@pytest.fixture(scope="module")
+def landscape():
+    return magnet().landscape("m", (-0.999, 0.999), beta=1.5, h=0.02)
+
+
+def closed_form(x, inverse_temperature, field):
+    # The conjugate at m is artanh(m), which makes its part the entropy of Ising spins.
+    weights = (1 + x) / 2, (1 - x) / 2
+    entropy = -sum(p * np.log(p) for p in weights)
+    return -(x**2) / 2 - field * x - entropy / inverse_temperature
+
+
+def test_conjugates_are_solved_for_at_each_value(landscape):
+    (section,) = landscape.sections
+    x = np.array(section.values)
+    assert np.allclose(section.free_energy, closed_form(x, 1.5, 0.02), rtol=0, atol=1e-12)
+    assert x.min() == -0.999 and x.max() == 0.999
+
+
+def test_stationary_points_are_the_solutions(landscape):
+    kinds = [(p.kind, p.stable) for p in landscape.points]
+    assert kinds == [("minimum", True), ("maximum", False), ("minimum", True)]
+    for point in landscape.points:
+        assert abs(np.tanh(1.5 * (point.value + 0.02)) - point.value) < 1e-12
+        assert point.error < 1e-10
+        assert point.free_energy == pytest.approx(closed_form(point.value, 1.5, 0.02), abs=1e-13)
+    assert landscape.errors == {f"m, {k}": landscape.points[k - 1].error for k in (1, 2, 3)}
+
+
+def test_the_other_order_parameter_may_have_several_values():
+    m_1, m_2 = sp.symbols("m_1 m_2", real=True)
+    coupling = sp.Symbol("J", positive=True)
+
+    def entropy(x):
+        return -(1 + x) / 2 * sp.log((1 + x) / 2) - (1 - x) / 2 * sp.log((1 - x) / 2)
+
+    energy = -(m_1**2 + m_2**2) / 2 - coupling * m_1 * m_2
+    inside = sp.Interval.open(-1, 1)
+    kernel = gs.lower(gs.SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(energy - (entropy(m_1) + entropy(m_2)) / beta, (m_1, m_2)),
+        name="two_magnets", domains={m_1: inside, m_2: inside},
+    ))  # fmt: skip
+    found = kernel.landscape("m_1", beta=1.5, J=0.1)
+    # Without a coupling each magnet is in one of three states.
+    assert len(found.points) == 9 and sum(p.stable for p in found.points) == 4
+    for p in found.points:
+        a, b = p.unknowns["m_1"], p.unknowns["m_2"]
+        assert abs(np.tanh(1.5 * (a + 0.1 * b)) - a) + abs(np.tanh(1.5 * (b + 0.1 * a)) - b) < 1e-9
+    # A minimum along the line, and a saddle of both.
+    assert any(p.kind == "minimum" and not p.stable for p in found.points)
+
+
+def test_one_unknown_and_an_output():
+    glass = gs.lower(sherrington_kirkpatrick())
+    found = glass.landscape("sqrt_q", (0.05, 1), beta=2, h=0)
+    (point,) = found.points
+    solved = glass.solve(beta=2, h=0)
+    assert point.value == pytest.approx(solved.sqrt_q, abs=1e-12)
+    assert point.free_energy == pytest.approx(solved.free_energy, abs=1e-13)
+    # With replicas the physical solution is the largest free energy.
+    assert point.kind == "maximum" and point.stable
+
+
+def test_the_range_is_around_a_solution_without_a_domain():
+    found = magnet().landscape("m", (-0.9, 0.9), beta=0.5, h=0.1)
+    assert len(found.points) == 1 and found.points[0].stable
+    low, high = gs.lower(sherrington_kirkpatrick()).landscape("sqrt_q", beta=2, h=0.1).within
+    assert low < -1 and high > 1
+
+
+def test_documents_and_pictures(landscape):
+    again = Landscape.from_json(landscape.to_json())
+    assert again == landscape and str(again) == str(landscape)
+    assert "minimum of the free energy" in str(landscape) and "stable" in str(landscape)
+    assert landscape.latex().count(r"\text{minimum}") == 2
+    axes = landscape.plot()
+    marks = [line for line in axes.lines if line.get_marker() not in ("", "None", None)]
+    assert sorted(len(line.get_xdata()) for line in marks) == [1, 2]
+    assert {"stable", "unstable"} <= {t.get_text() for t in axes.get_legend().get_texts()}
+
+
+def test_what_has_no_landscape_is_refused():
+    fixed_point = gs.SaddlePointSystem.from_fixed_point(
+        {m: sp.tanh(beta * m)}, name="magnet", parameters=(beta,)
+    )
+    with pytest.raises(ParameterError, match="comes without a free energy"):
+        gs.lower(fixed_point).landscape("m", (-1, 1), beta=1)
+    with pytest.raises(ParameterError, match="no order parameter is named 'q'"):
+        magnet().landscape("q", (-1, 1), beta=1, h=0)
+    with pytest.raises(ParameterError, match="increasing"):
+        magnet().landscape("m", (1, -1), beta=1, h=0)
+    with pytest.raises(ParameterError, match="points"):
+        magnet().landscape("m", (-0.9, 0.9), points=2, beta=1, h=0)
+    assert order_parameters(gs.lower(fixed_point)) == ()
+
+
+@pytest.mark.slow
+def test_overlaps_of_ridge_regression():
+    kernel = gs.SpikedRandomFeatures("erf", "erf").kernel()
+    (point,) = kernel.landscape("m", (0.1, 2), alpha=2, ridge=0.1, points=20).points
+    assert point.value == pytest.approx(kernel.solve(alpha=2, ridge=0.1).values["m"], abs=1e-8)
+    with pytest.raises(StructureError, match="with V1 held"):
+        kernel.landscape("V1", (0.1, 2), alpha=2, ridge=0.1)
