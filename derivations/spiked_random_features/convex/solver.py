@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,8 +139,13 @@ class ReadoutSolver:
             return None
         if usual is not None:
             places, width = [*usual.places, *places], min(width, usual.width)
-        narrower = None if inner is None else partial(np.interp, xp=NODES, fp=inner)
-        steep = Steep(tuple(places), width, self._elsewhere, narrower)
+
+        widths = np.full_like(NODES, math.inf) if inner is None else inner
+
+        def narrower(x: Array) -> Array:
+            return np.asarray(np.interp(x, NODES, widths))
+
+        steep = Steep(tuple(places), width, self._elsewhere, narrower if inner_nodes else None)
         return KernelArrays(
             self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays
         )
