@@ -51,7 +51,10 @@ BAKED = [MODELS[0], "--tables", "baked", "--at", "spike_strength=1", "--at", "no
     [
         ([], "MODEL is missing"),
         (["other"], "other"),
-        ([MODELS[1], "--target", "fortran"], "--target"),
+        ([MODELS[1], "--target", "pascal"], "--target"),
+        ([MODELS[1], "--target", "numba", "--out", "k.f90"], "another language than numba"),
+        ([MODELS[1], "--target", "fortran", "--out", "k.py"], "another language than fortran"),
+        ([MODELS[1], "--out", "k.f77"], "--out must end in .py, .c, .h, .jl, .f90"),
         ([MODELS[2], "--student", "tanh"], "--student belongs to spiked-random-features"),
         ([MODELS[1], "--target", "c", "--stage", "blocks"], "no meaning for --stage blocks"),
         ([MODELS[1], "--tables", "baked", "--stage", "program"], "--tables baked has no meaning"),

@@ -118,14 +118,14 @@ def test_the_heart_of_the_tests_is_there():
 
 
 def test_what_tests_skip_without_is_in_the_extra_of_the_tests():
-    # JAX is large; .ci/run installs it for its tests.
+    # JAX is large, and .ci/run installs it for its tests; PyTorch is larger.
     extras = PROJECT["project"]["optional-dependencies"]
     wanted = " ".join(
         requirement
         for name in ("completion", "dev", "distributed", "explore", "flint", "plot", "sweep")
         for requirement in extras[name]
     )
-    installed = {*re.findall(r"[\w-]+", wanted.lower()), "jax", "numba", "docutils"}
+    installed = {*re.findall(r"[\w-]+", wanted.lower()), "jax", "torch", "numba", "docutils"}
     distribution = {"flint": "python-flint", "tree_sitter_julia": "tree-sitter-julia"}
     for file in (ROOT / "tests").rglob("*.py"):
         for name in re.findall(r'importorskip\("(\w+)', file.read_text(encoding="utf-8")):

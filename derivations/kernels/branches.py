@@ -532,7 +532,7 @@ class BranchDiagram(Result, Traced):
             if self.branches else np.zeros(0, dtype=int),
         }  # fmt: skip
 
-        tables = [
+        tables: list[dict[str, Any]] = [
             {
                 self.over: b.parameter, **b.unknowns, **b.outputs, "residual": b.residual,
                 "branch_free_energy": b.free_energy, "map_radius": b.map_radius, "stable": b.stable,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from ...errors import ParameterError
+from ...errors import GiantstepError, ParameterError
 from ...numeric.cache import FileCache
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.kernel_code import KernelCode, LoadedKernel, Range
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.lowering.driver import BakedTables
+from ...symbolic.lowering.languages.vectors import Vectors
 from ...symbolic.lowering.lowered import LoweredSystem
 from ...symbolic.lowering.measures import width_source
 from ...symbolic.lowering.program import Data
@@ -161,6 +163,73 @@ def wanted_tables(kernel: Kernel, tables: str, values: Mapping[str, Any]) -> Bak
     loaded = kernel.code.load(FileCache(kernel.cache_folder))
     held = {name: float(columns[name]) for name in names}
     return baked_tables(loaded, lowered, {**given, **held}, names)
+
+
+# Near one; exact in binary and as short decimals, which languages of many digits read.
+_FACTORS = (1.0, 0.75, 1.25, 1.5, 0.875)
+_TYPICAL = {"positive": 1.0, "negative": -1.0, "nonnegative": 1.0, "nonpositive": -1.0}
+_POINTS = 3
+
+
+def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors | None:
+    """Return the kernel's own solutions at up to three points, for self-checks of files.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    tables : BakedTables, optional
+        Tables that the file holds; their parameters have the values of these.
+
+    Returns
+    -------
+    Vectors or None
+        None if the equations have no solution at any point that was tried.
+    """
+    program = kernel.lowered.program
+    held = {} if tables is None else dict(tables.parameters)
+    names = [str(p) for p in program.parameters]
+    typical = {
+        str(p): _rounded(kernel.defaults.get(str(p))) or _TYPICAL.get(domain_of(p), 0.5)
+        for p in program.parameters
+    }
+    data = {
+        d.name: {
+            name: [f * _TYPICAL.get(domain_of(x), 0.5) for f in (0.5, 1.0, 1.5)]
+            for name, x in zip(column_names(d), d.columns, strict=True)
+        }
+        for d in program.data
+    }
+    hidden = {str(size) for size in program.magnitudes.values()}
+    outputs = [str(x) for x in program.outputs if str(x) not in hidden]
+    points: list[dict[str, float]] = []
+    results: list[dict[str, tuple[float, float]]] = []
+    for k in range(2 * len(_FACTORS)):
+        factors = (_FACTORS[(k + j * (1 + k // 5)) % 5] for j in range(len(names)))
+        point = {name: typical[name] * f for name, f in zip(names, factors, strict=True)} | held
+        try:
+            parameters: Mapping[str, Any] = point
+            found = kernel.solve(**parameters, data=data or None)
+        except (GiantstepError, ArithmeticError):
+            continue
+        values = {name: float(getattr(found, name)) for name in outputs}
+        # Besides the estimate what rounding of a few operations may do.
+        errors = {
+            name: float(found.errors.get(name, math.inf)) + 8e-15 * abs(values[name])
+            for name in outputs
+        }
+        if all(map(math.isfinite, (*values.values(), *errors.values()))):
+            points.append({name: x for name, x in point.items() if name not in held})
+            results.append({name: (values[name], errors[name]) for name in outputs})
+        if len(points) == _POINTS:
+            break
+    return Vectors(points, results, data or None) if points else None
+
+
+def _rounded(number: float | None) -> float:
+    """Return a number that is exact in binary near a default; zero if there is none."""
+    if number is None or not math.isfinite(number):
+        return 0.0
+    return round(64 * number) / 64
 
 
 def baked_tables(

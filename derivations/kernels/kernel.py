@@ -355,6 +355,7 @@ class Kernel(Typeset):
         optimum = _sensitivities.optimum
         certified_solution = _certified.certified_solution
         wanted_tables = _code.wanted_tables
+        known_results = _code.known_results
         require_fitting_sites = _lower.require_fitting_sites
     else:
         branches = _Function(".branch_search", "branches")
@@ -367,6 +368,7 @@ class Kernel(Typeset):
         optimum = _Function(".sensitivities", "optimum")
         certified_solution = _Function(".certified", "certified_solution")
         wanted_tables = _Function(".code", "wanted_tables")
+        known_results = _Function(".code", "known_results")
         require_fitting_sites = _Function(".lower", "require_fitting_sites")
 
     # ------------------------------------------------------------------ text
@@ -393,7 +395,8 @@ class Kernel(Typeset):
 
     def source(self, target: str = "numba", *, tables: str = "computed", **values: float) -> str:
         """Return the generated code for a target as text; see :meth:`write`."""
-        return self.lowered.source(target, tables=self.wanted_tables(tables, values))
+        baked = self.wanted_tables(tables, values)
+        return self.lowered.source(target, tables=baked, vectors=self.known_results(baked))
 
     def files(
         self,
@@ -404,7 +407,8 @@ class Kernel(Typeset):
         **values: float,
     ) -> Mapping[str, str]:
         """Return {file name: text} for a target; see :meth:`write`."""
-        return self.lowered.files(target, tables=self.wanted_tables(tables, values), name=name)
+        baked, lowered = self.wanted_tables(tables, values), self.lowered
+        return lowered.files(target, tables=baked, name=name, vectors=self.known_results(baked))
 
     def write(
         self,
@@ -416,12 +420,15 @@ class Kernel(Typeset):
     ) -> list[Path]:
         """Write files that run without giantstep and return their paths.
 
+        They hold the kernel's own solutions at some points and check themselves against these:
+        ``python file.py``, ``cc -DNAME_SELFCHECK NAME.c -lm``; ``selfcheck()`` in Julia, Fortran.
+
         Parameters
         ----------
         path : path-like
             For C both ``NAME.c`` and ``NAME.h`` are written.
-        target : {"numba", "python", "numpy", "mpmath", "c", "jax", "julia"}, optional
-            By default what the suffix says: .c, .h, .jl, .py (numba).
+        target : {"numba", "python", "numpy", "mpmath", "c", "jax", "julia", "fortran"}, optional
+            By default what the suffix says: .c, .h, .jl, .f90, .py (numba).
         tables : {"computed", "baked"}
             Whether the files compute tables from the activations, or hold those of fixed
             parameters.
@@ -435,7 +442,8 @@ class Kernel(Typeset):
         ParameterError
             If a file cannot be written, or a value is missing.
         """
-        return self.lowered.write(path, target, tables=self.wanted_tables(tables, values))
+        baked = self.wanted_tables(tables, values)
+        return self.lowered.write(path, target, tables=baked, vectors=self.known_results(baked))
 
     def inspect(self, stage: str = "program") -> str:
         """Return one stage of the way from equations to code as text.

@@ -143,6 +143,7 @@ if typing.TYPE_CHECKING:
         Staircase as Staircase,
         staircase as staircase,
     )
+    from .symbolic.printing.compiled import compiled as compiled
     from .symbolic.systems.equations import FreeEnergy as FreeEnergy
     from .symbolic.systems.replica_stability import SingleSite as SingleSite
     from .symbolic.systems.saddle_point import SaddlePointSystem as SaddlePointSystem

@@ -41,8 +41,8 @@ _SYSTEMS = {
 }
 ONE_STEP = "one-gradient-step"
 MODELS = (SPIKED, ONE_STEP, *_SYSTEMS)
-_SUFFIXES = (".py", ".c", ".h", ".jl")
-TARGETS = ("numba", "python", "numpy", "mpmath", "c", "jax", "julia")
+_SUFFIXES = (".py", ".c", ".h", ".jl", ".f90")
+TARGETS = ("numba", "python", "numpy", "mpmath", "c", "jax", "julia", "fortran")
 STAGES = (
     "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program", "functions",
     "tables", "source",
@@ -60,8 +60,11 @@ without giantstep and may be used, changed and distributed without conditions:
   c        C99: FILE.c and FILE.h                        (needs libm)
   jax      solve_point, solve_many, derivatives          (needs JAX)
   julia    a module                                      (needs nothing; only its syntax is checked)
+  fortran  a module of Fortran 2008                      (needs nothing)
 
-The target follows from the suffix of --out: .py (numba), .c, .jl.
+The target follows from the suffix of --out: .py (numba), .c, .jl, .f90; one that contradicts
+--target is refused. Files check themselves: python kernel.py, cc -DNAME_SELFCHECK NAME.c -lm, or
+selfcheck() in Julia and Fortran.
 
 tables:
   Expectations that depend on nothing but fixed parameters are tabulated over the nodes once.
@@ -81,6 +84,7 @@ examples:
   giantstep kernel spiked-random-features --student erf --teacher erf --out kernel.py
   giantstep kernel spiked-random-features --stage program
   giantstep kernel one-gradient-step --target julia --out risk.jl
+  giantstep kernel sherrington-kirkpatrick --out sk.f90
   giantstep kernel mymodel.py:system --out mymodel_kernel.c
   giantstep kernel spiked-random-features --tables baked --at spike_strength=0.9
       --at bulk_variance=1.2 --at alignment=0.6 --at noise_variance=0 --out kernel.c

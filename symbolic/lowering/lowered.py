@@ -16,7 +16,7 @@ from ...atomic_files import write_atomically
 from ...errors import EmissionError, ParameterError
 from ..systems.saddle_point import SaddlePointSystem
 from .documentation import describe_functions
-from .languages import c, jax, julia, mpmath, numpy, python
+from .languages import c, fortran, jax, julia, mpmath, numpy, python
 from .lower import lower_to_program
 from .product_measures import ProductMeasure
 from .program import Program
@@ -24,6 +24,7 @@ from .tables import table_source
 
 if TYPE_CHECKING:
     from .driver import BakedTables
+    from .languages.vectors import Vectors
 
 _FILES: Mapping[str, Callable[..., Mapping[str, str]]] = {
     "numba": python.files,
@@ -33,10 +34,11 @@ _FILES: Mapping[str, Callable[..., Mapping[str, str]]] = {
     "c": c.files,
     "jax": jax.files,
     "julia": julia.files,
+    "fortran": fortran.files,
 }
 # Numbers of tables on a grid that a file may hold, some 20 characters each.
 _MOST_NUMBERS = 1_000_000
-_SUFFIXES = {".c": "c", ".h": "c", ".jl": "julia", ".py": "numba"}
+_SUFFIXES = {".c": "c", ".h": "c", ".jl": "julia", ".f90": "fortran", ".py": "numba"}
 
 TARGETS = tuple(_FILES)
 
@@ -61,8 +63,9 @@ def target_of_suffix(suffix: str) -> str:
 def check_suffix(target: str, path: Path) -> None:
     """Refuse a file whose name says that it holds another language."""
     said = _SUFFIXES.get(path.suffix)
-    # All targets but C and Julia are Python.
-    languages = {t if t in ("c", "julia") else "Python" for t in (check_target(target), said) if t}
+    # All targets without a suffix of their own are Python.
+    own = set(_SUFFIXES.values()) - {"numba"}
+    languages = {t if t in own else "Python" for t in (check_target(target), said) if t}
     if len(languages) > 1:
         right = [s for s, t in _SUFFIXES.items() if t == target] or [".py"]
         raise ParameterError(
@@ -71,7 +74,12 @@ def check_suffix(target: str, path: Path) -> None:
 
 
 def files(
-    lowered: LoweredSystem, target: str, *, tables: BakedTables | None = None, name: str
+    lowered: LoweredSystem,
+    target: str,
+    *,
+    tables: BakedTables | None = None,
+    name: str,
+    vectors: Vectors | None = None,
 ) -> Mapping[str, str]:
     """Return {file name: text} of a target; every file set runs without giantstep."""
     check_target(target)
@@ -84,7 +92,7 @@ def files(
                 f"the {_MOST_NUMBERS} that fit into a file: leave out tables=, and the file "
                 "computes them"
             )
-    return _FILES[target](lowered, tables=tables, name=name)
+    return _FILES[target](lowered, tables=tables, name=name, vectors=vectors)
 
 
 # In the order of the work; "tables" and the targets are printed on demand.
@@ -135,17 +143,24 @@ class LoweredSystem:
         return tuple(p for p in self.system.parameters if p in used)
 
     def files(
-        self, target: str = "numba", *, tables: BakedTables | None = None, name: str | None = None
+        self,
+        target: str = "numba",
+        *,
+        tables: BakedTables | None = None,
+        name: str | None = None,
+        vectors: Vectors | None = None,
     ) -> Mapping[str, str]:
         """Return {file name: text} for a target.
 
         Parameters
         ----------
-        target : {"numba", "python", "numpy", "mpmath", "c", "jax", "julia"}
+        target : {"numba", "python", "numpy", "mpmath", "c", "jax", "julia", "fortran"}
         tables : BakedTables, optional
             Write these tables into the files; else the files compute tables themselves.
         name : str, optional
             Of the kernel: prefix of its functions in C, stem of the files.
+        vectors : Vectors, optional
+            Known results, for a self-check of the file.
 
         Raises
         ------
@@ -155,11 +170,17 @@ class LoweredSystem:
         name = self.system.name if name is None else name
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise ParameterError(f"name must be an identifier, got {name!r}")
-        return files(self, target, tables=tables, name=name)
+        return files(self, target, tables=tables, name=name, vectors=vectors)
 
-    def source(self, target: str = "numba", *, tables: BakedTables | None = None) -> str:
+    def source(
+        self,
+        target: str = "numba",
+        *,
+        tables: BakedTables | None = None,
+        vectors: Vectors | None = None,
+    ) -> str:
         """Return the text of :meth:`files`, one file after the other."""
-        found = self.files(target, tables=tables)
+        found = self.files(target, tables=tables, vectors=vectors)
         return next(iter(found.values())) if len(found) == 1 else "\n".join(found.values())
 
     def write(
@@ -168,6 +189,7 @@ class LoweredSystem:
         target: str | None = None,
         *,
         tables: BakedTables | None = None,
+        vectors: Vectors | None = None,
     ) -> list[Path]:
         """Write the files of a target and return their paths.
 
@@ -176,8 +198,9 @@ class LoweredSystem:
         path : path-like
             For C both ``NAME.c`` and ``NAME.h`` are written, whichever of them is named here.
         target : str, optional
-            By default what the suffix says: .c, .h, .jl, .py (numba).
+            By default what the suffix says: .c, .h, .jl, .f90, .py (numba).
         tables : BakedTables, optional
+        vectors : Vectors, optional
         """
         place = Path(path)
         target = target_of_suffix(place.suffix) if target is None else target
@@ -186,7 +209,7 @@ class LoweredSystem:
             raise ParameterError(f"path {path} is a folder; add the name of a file")
         name = re.sub(r"\W", "_", place.stem, flags=re.ASCII)
         name = name if name.isidentifier() else f"kernel_{name}"
-        found = self.files(target, tables=tables, name=name)
+        found = self.files(target, tables=tables, name=name, vectors=vectors)
         if len(found) == 1:
             goals = dict.fromkeys(found, place)
         else:

@@ -259,7 +259,10 @@ class _Solve:
             "while first_point < len(weight):",
             "    last_point = first_point",
             *(f"    {name} = 0.0" for name in mass),
-            f"    while last_point < len(weight) and {node}[last_point] == {node}[first_point]:",
+            "    while last_point < len(weight):",
+            # Not all languages look at one side of `and` only.
+            f"        if {node}[last_point] != {node}[first_point]:",
+            "            break",
             *(f"        {name} += weight[last_point]" for name in mass),
             "        last_point += 1",
         ]

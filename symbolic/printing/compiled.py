@@ -1,7 +1,8 @@
-"""SymPy expressions as functions: of floats, of arrays, of many digits.
+"""SymPy expressions as functions: of floats, arrays, tensors, many digits; as text elsewhere.
 
-:func:`compiled` gives the function itself. :func:`function_source` gives the text of several, to be
-kept: :mod:`giantstep.runtime.generated` turns it into functions without SymPy.
+:func:`compiled` gives the function itself, or its text in a language that does not run here.
+:func:`function_source` gives the text of several, to be kept: :mod:`giantstep.runtime.generated`
+turns it into functions without SymPy.
 """
 
 from __future__ import annotations
@@ -10,24 +11,56 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import sympy as sp
 
+from ...errors import EmissionError, ParameterError
 from ...runtime.generated import GeneratedFunction, defined
 from ..expressions.arguments import compile_arrays_with
-from .printers import MpmathPrinter, NumpyPrinter, ScalarPrinter, SourcePrinter, helper_definitions
+from .language import Function, Kind, Language, Parameter
+from .printers import (
+    CPrinter,
+    FortranPrinter,
+    JaxPrinter,
+    JuliaPrinter,
+    MpmathPrinter,
+    NumpyPrinter,
+    ScalarPrinter,
+    SourcePrinter,
+    TorchPrinter,
+    helper_definitions,
+)
+from .special_functions import helper_texts
+from .spellings import CLanguage, FortranLanguage, JuliaLanguage
 
 Values: TypeAlias = "sp.Expr | Sequence[sp.Expr]"
 Argument: TypeAlias = "sp.Expr | tuple[sp.Symbol, ...]"
 
 _PRINTERS: Mapping[str, type[SourcePrinter]] = {
     "python": ScalarPrinter,
+    "numba": ScalarPrinter,
     "numpy": NumpyPrinter,
     "mpmath": MpmathPrinter,
+    "jax": JaxPrinter,
+    "torch": TorchPrinter,
 }
-_INFINITY = {ScalarPrinter: "math.inf", NumpyPrinter: "np.inf", MpmathPrinter: "ctx.inf"}
-_IMPORTS = {"math.": "import math", "np.": "import numpy as np", "scipy.": "import scipy.special"}
+# Those that are not Python: the function comes as text.
+_LANGUAGES: Mapping[str, Callable[[], Language]] = {
+    "c": lambda: CLanguage(CPrinter()),
+    "julia": lambda: JuliaLanguage(JuliaPrinter()),
+    "fortran": lambda: FortranLanguage(FortranPrinter()),
+}
+_INFINITY = {
+    ScalarPrinter: "math.inf", NumpyPrinter: "np.inf", MpmathPrinter: "ctx.inf",
+    JaxPrinter: "jnp.inf", TorchPrinter: "torch.inf",
+}  # fmt: skip
+_IMPORTS = {
+    "math.": "import math", "np.": "import numpy as np", "scipy.": "import scipy.special",
+    "jnp.": "import jax.numpy as jnp", "jax.": "import jax.scipy.special", "torch.": "import torch",
+    "njit(": "from numba import njit",
+}  # fmt: skip
+_JIT = '@njit(error_model="numpy")\n'
 
 
 @dataclass(frozen=True)
@@ -50,9 +83,19 @@ class Formula:
     returned: str = ""
 
 
+@overload
+def compiled(
+    expressions: Values,
+    arguments: Sequence[Argument],
+    target: Literal["c", "julia", "fortran"],
+) -> str: ...
+@overload
 def compiled(
     expressions: Values, arguments: Sequence[Argument], target: Any = "numpy"
-) -> Callable[..., Any]:
+) -> Callable[..., Any]: ...
+def compiled(
+    expressions: Values, arguments: Sequence[Argument], target: Any = "numpy"
+) -> Callable[..., Any] | str:
     """Return expressions as a function.
 
     Parameters
@@ -60,26 +103,49 @@ def compiled(
     expressions : Expr or sequence of Expr
         The function returns one value, or a tuple. What is constant is returned as one number.
     arguments : sequence of Symbol or tuple of Symbol
-        A tuple stands for the columns of one array, of shape (n, k).
-    target : {"numpy", "python"} or mpmath context
-        Arrays, floats, or numbers of the context. The first two can be sent to other processes.
+        A tuple stands for the columns of one array, of shape (n, k); not in C, Julia and Fortran.
+    target : str or mpmath context
+        What the function computes with: ``"numpy"`` arrays, ``"python"`` floats, ``"numba"``
+        floats in compiled functions, ``"jax"`` arrays that can be traced and differentiated,
+        ``"torch"`` tensors with gradients, or numbers of the context. The first two can be sent to
+        other processes. JAX has 32 bits unless its user enables 64.
+
+    Returns
+    -------
+    callable or str
+        For ``"c"``, ``"julia"`` and ``"fortran"`` the text of ``formula`` with what it calls;
+        several values go to an array ``out``, its last argument.
 
     Raises
     ------
+    ParameterError
+        If an expression holds symbols that are no arguments.
     EmissionError
-        If an expression holds what the target cannot compute.
+        If the target is unknown, or an expression holds what it cannot compute.
 
     Examples
     --------
     >>> x, y = sp.symbols("x y", real=True)
     >>> compiled([x + y, sp.erf(x)], (x, y), "python")(0.0, 2.0)
     (2.0, 0.0)
+    >>> print(compiled(x * sp.exp(y), (x, y), "c"))
+    #include <math.h>
+    #include <stddef.h>
+    <BLANKLINE>
+    double formula(double x, double y)
+    {
+        return x*exp(y);
+    }
+    <BLANKLINE>
     """
-    values = expressions if isinstance(expressions, sp.Expr) else tuple(expressions)
+    values = expressions if isinstance(expressions, sp.Basic) else tuple(expressions)
+    if target in _LANGUAGES:
+        return _text(values, tuple(arguments), _LANGUAGES[target]())
     language = target if isinstance(target, str) else "mpmath"
     source = _unnamed(values, tuple(arguments), language)
-    if language == target:
+    if language == target != "numba":
         return GeneratedFunction(source, "function")
+    # Compiled functions call only what numba knows itself.
     found: Callable[..., Any] = defined(source, ctx=target).function
     return found
 
@@ -87,8 +153,49 @@ def compiled(
 compile_arrays_with(compiled)
 
 
+def _text(values: Values, arguments: tuple[Argument, ...], language: Language) -> str:
+    """Return a function in a language that does not run here."""
+    several = isinstance(values, tuple)
+    formula = Formula(arguments, values)
+    symbols = [a for a in arguments if isinstance(a, sp.Symbol)]
+    if len(symbols) < len(arguments):
+        raise EmissionError(f"target {language.name!r} takes numbers: give symbols as arguments")
+    _check_symbols(formula)
+    # A name may mean something in the language, or to the text of the function.
+    names = {a: sp.Symbol(language.identifier(str(a)), **a.assumptions0) for a in symbols}
+    given = [v.xreplace(names) for v in (values if isinstance(values, tuple) else (values,))]
+    shared, results = _shared(given, language.printer)
+    expressions = {f"expression_{k}_": v for k, (_, v) in enumerate(shared)}
+    lines = [f"{s} = expression_{k}_" for k, (s, _) in enumerate(shared)]
+    for k, value in enumerate(results):
+        expressions[f"result_{k}_"] = value
+        lines.append(f"out[{k}] = result_{k}_" if several else f"return result_{k}_")
+    parameters = tuple(map(Parameter, map(str, names.values())))
+    function = Function(
+        "formula",
+        (*parameters, Parameter("out", Kind.OUTPUT)) if several else parameters,
+        "\n".join(lines) + "\n",
+        expressions,
+        returns=None if several else Kind.REAL,
+    )
+    text = language.source(function).removeprefix("static ")
+    return language.unit("\n".join([*helper_texts(language.name, text), text]))
+
+
+def _check_symbols(formula: Formula) -> None:
+    """Refuse expressions with symbols that are no arguments."""
+    known = {s for a in formula.arguments for s in (a if isinstance(a, tuple) else (a,))}
+    values = formula.values if isinstance(formula.values, Sequence) else [formula.values]
+    marks = {a: sp.Dummy() for a in known}
+    unknown = set().union(*(sp.sympify(v).xreplace(marks).free_symbols for v in values))
+    missing = ", ".join(sorted(map(str, unknown - set(marks.values()))))
+    if missing:
+        raise ParameterError(f"the expressions hold {missing}, which is not among the arguments")
+
+
 @lru_cache(maxsize=256)
 def _unnamed(values: Values, arguments: tuple[Argument, ...], target: str) -> str:
+    _check_symbols(Formula(arguments, values))
     symbols = [s for a in arguments for s in (a if isinstance(a, tuple) else (a,))]
     names = {symbol: f"x{i}" for i, symbol in enumerate(symbols)}
     return function_source({"function": Formula(arguments, values)}, target, names=names)
@@ -106,8 +213,8 @@ def function_source(
     Parameters
     ----------
     functions : mapping from str to Formula
-    target : {"numpy", "python", "mpmath"}
-        Functions of arrays, of floats, or of numbers of a context that the text calls ``ctx``.
+    target : {"numpy", "python", "numba", "mpmath", "jax", "torch"}
+        As for :func:`compiled`; with "mpmath" the text calls its context ``ctx``.
     names : mapping from Expr to str, optional
         What arguments are called in the text, where that is not their own name.
     own_functions : mapping from str to str, optional
@@ -118,18 +225,28 @@ def function_source(
     EmissionError
         If an expression holds what the target cannot compute.
     """
+    if target not in _PRINTERS:
+        raise EmissionError(
+            f"target must be one of {', '.join((*_PRINTERS, *_LANGUAGES))}, got {target!r}"
+        )
     printer = _PRINTERS[target](own_functions)
+    decorator = _JIT if target == "numba" else ""
     texts = [
-        function_text(name, formula, printer, names or {}) for name, formula in functions.items()
+        decorator + function_text(name, formula, printer, names or {})
+        for name, formula in functions.items()
     ]
-    return with_helpers("\n\n".join(texts), printer)
+    return with_helpers("\n\n".join(texts), printer, decorator)
 
 
-def with_helpers(text: str, printer: SourcePrinter | type[SourcePrinter]) -> str:
+def with_helpers(
+    text: str, printer: SourcePrinter | type[SourcePrinter], decorator: str = ""
+) -> str:
     """Return a text of Python after what it imports and the helpers that it calls."""
-    helpers = helper_definitions(printer, text)
+    helpers = helper_definitions(printer, text, decorator)
     both = "\n\n".join(part for part in (helpers, text) if part)
-    imports = [line for name, line in _IMPORTS.items() if re.search(rf"\b{re.escape(name)}", both)]
+    imports = [
+        line for name, line in _IMPORTS.items() if re.search(rf"(?<![\w.]){re.escape(name)}", both)
+    ]
     return "\n".join([*imports, "", "", both]) if imports else both
 
 

@@ -20,7 +20,8 @@ values
     numbers, ``True``, ``False``, names, ``+ - * /``, comparisons of two values, ``and or not``,
     ``a if test else b``, ``name[i]``, ``name[i, k]``, ``len(name)`` of an array parameter,
     ``abs min max exp log log2 log1p sinh erf erfc ceil floor sqrt isfinite``, ``real`` (a number of
-    the target's precision), ``whole`` (an integer, what is behind the point cut off), calls.
+    the target's precision), ``whole`` (an integer, what is behind the point cut off), calls;
+    ``part(name, first, count)``, some elements of an array, as an argument of a call.
 constants
     ``inf``, ``nan``; ``tolerance``, at which a relative residual is as good as zero; ``stalled``,
     below which a residual that falls no further is rounding; ``resolved``, above which an estimate
@@ -62,6 +63,7 @@ class Kind(Enum):
     TABLE = "array of rows that is read"
     OUTPUT_TABLE = "array of rows that is written"
     INDICES = "array of rows of integers that is read"
+    COUNTS = "array of integers"
     RULES = "quadrature rules of a kernel, which its own functions make and read"
 
 
@@ -142,6 +144,14 @@ class Function:
                         found[name] = kind if kind == before else Kind.REAL
         return found
 
+    def local_constants(self) -> dict[str, tuple[float, ...]]:
+        """Return names and values of local arrays that are only read."""
+        return {
+            node.targets[0].id: ast.literal_eval(node.value)  # type: ignore[attr-defined]
+            for node in ast.walk(syntax_tree(self.body))
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
+        }
+
     def local_arrays(self) -> dict[str, int]:
         """Return names and lengths of local arrays."""
         return {
@@ -177,8 +187,8 @@ def _kind(value: ast.expr, known: Mapping[str, Kind], calls: Mapping[str, Kind |
         kinds = {_kind(value.left, known, calls), _kind(value.right, known, calls)}
         return Kind.WHOLE if kinds == {Kind.WHOLE} else Kind.REAL
     if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name):
-        indices = known.get(value.value.id) is Kind.INDICES
-        return Kind.WHOLE if indices else Kind.REAL
+        whole = known.get(value.value.id) in (Kind.INDICES, Kind.COUNTS)
+        return Kind.WHOLE if whole else Kind.REAL
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
         if value.func.id in ("len", "ceil", "whole"):
             return Kind.WHOLE
@@ -202,18 +212,19 @@ class Language:
         Of the target.
     forms : mapping from str to str or None
         How statements are spelled, as texts for :meth:`str.format`: ``comment`` of a text,
-        ``assign`` of target, operator and value, ``array`` of a name and a length (None where local
-        arrays are declared at the head), ``constants`` of a name and numbers, ``for`` of an index,
-        first and last + 1, ``while``, ``if`` and ``elif`` of a test, ``else``, ``end`` (None where
-        nothing closes a block), ``statement`` of a text, ``conditional`` of a test and two
-        values.
+        ``assign`` of target, operator and value, ``array`` of a name and a length and ``constants``
+        of a name and numbers (None where they are declared at the head), ``for`` of an index,
+        first and last + 1, ``while``, ``if`` and ``elif`` of a test, ``else``, ``end`` of what is
+        closed, "do" or "if" (None where nothing closes a block), ``statement`` and ``call`` of a
+        text, ``return`` of a value, ``conditional`` of a test and two values.
     constants : mapping from str to str
         Text of ``inf``, ``nan``, ``tolerance``, ``stalled``, ``resolved``, ``unit``, ``True`` and
         ``False``.
     functions : mapping from str to str
         Names of functions in the target, where they are others; `call` may write them otherwise.
     words : mapping from str to str
-        Text of the operators ``and``, ``or`` and ``not``.
+        Text of the operators ``and``, ``or`` and ``not``, and of ``!=``, ``break`` and ``continue``
+        where it is another.
     reserved : frozenset of str
         Names that mean something in the target; a program's own names are changed to avoid them.
     """
@@ -267,6 +278,10 @@ class Language:
         """Return a name as the target writes it."""
         return name
 
+    def part(self, array: str, first: str, count: str) -> str:
+        """Return elements of an array, as an argument of a call."""
+        raise EmissionError(f"target {self.name!r} passes no parts of arrays, such as of {array}")
+
     def length(self, array: str) -> str:
         """Return the length of an array parameter."""
         return f"len({array})"
@@ -278,6 +293,10 @@ class Language:
     def call(self, name: str, arguments: Sequence[str], function: Function) -> str:
         """Return a call; `name` is one of `functions` or a function that `function` calls."""
         return f"{self.functions.get(name, name)}({', '.join(arguments)})"
+
+    def unit(self, functions: str) -> str:
+        """Return definitions of functions as a text that is complete."""
+        return functions
 
     # -- the walk over a body
 
@@ -313,8 +332,9 @@ class Language:
         def inside(body: Sequence[ast.stmt]) -> list[str]:
             return self._block(body, function, indent + "    ", comments)
 
-        end = self.forms["end"]
-        last = [] if end is None else [indent + end]
+        def last(block: str) -> list[str]:
+            return [] if self.forms["end"] is None else [indent + self.spelled("end", block)]
+
         if isinstance(node, ast.Assign) and _is_array(node.value):
             assert isinstance(node.targets[0], ast.Name)
             name = node.targets[0].id
@@ -324,6 +344,8 @@ class Language:
             return [indent + self.spelled("array", self.identifier(name), length)]
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
             numbers = ", ".join(map(value, node.value.elts))
+            if self.forms["constants"] is None:
+                return []
             return [indent + self.spelled("constants", value(node.targets[0]), numbers)]
         if isinstance(node, ast.Assign):
             return [indent + self.spelled("assign", value(node.targets[0]), "=", value(node.value))]
@@ -335,9 +357,10 @@ class Language:
             bounds = [value(a) for a in node.iter.args]
             first, stop = bounds if len(bounds) == 2 else ("0", bounds[0])
             head = self.spelled("for", value(node.target), first, stop)
-            return [indent + head, *inside(node.body), *last]
+            return [indent + head, *inside(node.body), *last("do")]
         if isinstance(node, ast.While):
-            return [indent + self.spelled("while", value(node.test)), *inside(node.body), *last]
+            head = self.spelled("while", value(node.test))
+            return [indent + head, *inside(node.body), *last("do")]
         if isinstance(node, ast.If):
             lines = [indent + self.spelled("if", value(node.test)), *inside(node.body)]
             rest = node.orelse
@@ -347,9 +370,10 @@ class Language:
                 rest = branch.orelse
             if rest:
                 lines += [indent + self.spelled("else"), *inside(rest)]
-            return lines + last
+            return lines + last("if")
         if isinstance(node, ast.Break | ast.Continue):
-            return [indent + self.spelled("statement", type(node).__name__.lower())]
+            word = type(node).__name__.lower()
+            return [indent + self.spelled("statement", self.words.get(word, word))]
         if isinstance(node, ast.With):
             before, after = self.attempt()
             if not before:
@@ -360,13 +384,14 @@ class Language:
                 *(indent + line for line in after),
             ]
         if isinstance(node, ast.Return):
-            result = "" if node.value is None else f" {value(node.value)}"
-            return [indent + self.spelled("statement", f"return{result}")]
+            if node.value is None:
+                return [indent + self.spelled("statement", "return")]
+            return [indent + self.spelled("return", value(node.value))]
         if isinstance(node, ast.Expr):
             call = node.value
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "real_only":
                 return [indent + line for line in self.real_only([value(a) for a in call.args])]
-            return [indent + self.spelled("statement", value(node.value))]
+            return [indent + self.spelled("call", value(node.value))]
         raise EmissionError(f"{ast.unparse(node)!r} is no statement that every target can say")
 
     def value(self, node: ast.expr, function: Function) -> str:
@@ -394,7 +419,8 @@ class Language:
                 else self._operand(side, function)
                 for side in (node.left, node.comparators[0])
             )
-            return f"{left} {_COMPARISONS[type(node.ops[0])]} {right}"
+            operator = _COMPARISONS[type(node.ops[0])]
+            return f"{left} {self.words.get(operator, operator)} {right}"
         if isinstance(node, ast.BoolOp):
             word = self.words["and" if isinstance(node.op, ast.And) else "or"]
             return f" {word} ".join(self._operand(v, function) for v in node.values)
@@ -409,6 +435,8 @@ class Language:
             arguments = [self.value(a, function) for a in node.args]
             if node.func.id == "len":
                 return self.length(arguments[0])
+            if node.func.id == "part":
+                return self.part(*arguments)
             return self.call(node.func.id, arguments, function)
         raise EmissionError(f"{ast.unparse(node)!r} is no value that every target can say")
 

@@ -19,7 +19,7 @@ from ...digits import MOST_DIGITS
 from ...errors import EmissionError
 from ..expressions.bivariate_normal import BivariateNormalCDF
 from . import special_functions
-from .spellings import c_identifier
+from .spellings import c_identifier, fortran_identifier
 
 # Integers up to here are floating-point numbers.
 _LARGEST_EXACT = 2**53
@@ -51,6 +51,8 @@ class SourcePrinter(CodePrinter):
     helpers: ClassVar[Mapping[str, str]] = {}
     # Numbers such as sqrt(2)/pi become one float, rounded once; a target with more digits computes.
     rounds_constants: ClassVar[bool] = True
+    # Behind real numbers.
+    suffix: ClassVar[str] = ""
     _default_settings: ClassVar[dict[str, Any]] = {
         **CodePrinter._default_settings,
         "precision": 17,
@@ -121,12 +123,12 @@ class SourcePrinter(CodePrinter):
     def _print_Integer(self, expr: sp.Integer) -> str:
         if abs(int(expr)) > _LARGEST_EXACT:
             return self._print_Float(expr)
-        return f"{int(expr)}.0"
+        return f"{int(expr)}.0{self.suffix}"
 
     def _print_Rational(self, expr: sp.Rational) -> str:
         if max(abs(int(expr.p)), int(expr.q)) > _LARGEST_EXACT:
             return f"({self._print_Float(expr)})"
-        return f"({int(expr.p)}.0 / {int(expr.q)}.0)"
+        return f"({int(expr.p)}.0{self.suffix} / {int(expr.q)}.0{self.suffix})"
 
     _print_Half = _print_Rational
 
@@ -134,10 +136,10 @@ class SourcePrinter(CodePrinter):
         value = float(expr)
         if not math.isfinite(value):
             raise EmissionError(f"target {self.target!r} has no number as large as {expr.evalf(5)}")
-        return repr(value)
+        return f"{value!r}{self.suffix}"
 
     def _print_NumberSymbol(self, expr: sp.NumberSymbol) -> str:
-        return repr(float(expr.evalf(20)))
+        return f"{float(expr.evalf(20))!r}{self.suffix}"
 
     _print_Exp1 = _print_Pi = _print_NumberSymbol
 
@@ -149,11 +151,12 @@ class SourcePrinter(CodePrinter):
         if exponent == sp.Rational(1, 2):
             return f"{self.functions['sqrt']}({self._print(base)})"
         if exponent == -sp.Rational(1, 2):
-            return f"(1.0 / {self.functions['sqrt']}({self._print(base)}))"
+            return f"(1.0{self.suffix} / {self.functions['sqrt']}({self._print(base)}))"
         if exponent.is_Integer and 0 < int(exponent) <= 4:
             return "(" + " * ".join([inside] * int(exponent)) + ")"
         if exponent.is_Integer and -4 <= int(exponent) < 0:
-            return "(1.0 / (" + " * ".join([inside] * -int(exponent)) + "))"
+            product = " * ".join([inside] * -int(exponent))
+            return f"(1.0{self.suffix} / ({product}))"
         if exponent.is_Integer:
             return f"{inside} ** {int(exponent)}"
         return f"{inside} ** ({self._print(exponent)})"
@@ -166,6 +169,13 @@ class SourcePrinter(CodePrinter):
         for value, condition in expr.args[:-1]:
             text += f"({self._print(value)}) if {self._print(condition)} else "
         return f"({text}({self._print(self._last_branch(expr))}))"
+
+    def _nested(self, expr: sp.Piecewise, form: str, last: str = "{}") -> str:
+        """Return cases by a form of condition, value and what holds else."""
+        text = last.format(self._print(self._last_branch(expr)))
+        for value, condition in reversed(expr.args[:-1]):
+            text = form.format(self._print(condition), self._print(value), text)
+        return text
 
     def _last_branch(self, expr: sp.Piecewise) -> sp.Expr:
         last, condition = expr.args[-1]
@@ -196,10 +206,7 @@ class NumpyPrinter(SourcePrinter):
     helpers = special_functions.helpers("numpy")
 
     def _print_Piecewise(self, expr: sp.Piecewise) -> str:
-        text = self._print(self._last_branch(expr))
-        for value, condition in reversed(expr.args[:-1]):
-            text = f"{self.arrays}.where({self._print(condition)}, {self._print(value)}, {text})"
-        return text
+        return self._nested(expr, f"{self.arrays}.where({{}}, {{}}, {{}})")
 
 
 class CompiledPrinter(SourcePrinter):
@@ -216,10 +223,7 @@ class CompiledPrinter(SourcePrinter):
         raise NotImplementedError
 
     def _print_Piecewise(self, expr: sp.Piecewise) -> str:
-        text = f"({self._print(self._last_branch(expr))})"
-        for value, condition in reversed(expr.args[:-1]):
-            text = f"({self._print(condition)} ? ({self._print(value)}) : {text})"
-        return text
+        return self._nested(expr, "({} ? ({}) : {})", "({})")
 
 
 class MpmathPrinter(SourcePrinter):
@@ -321,6 +325,27 @@ class JuliaPrinter(CompiledPrinter):
         return f"power({self._print(base)}, {self._print(exponent)})"
 
 
+class FortranPrinter(CompiledPrinter):
+    """Double precision throughout; ``merge`` computes every case."""
+
+    target = "fortran"
+    suffix = "_dp"
+    functions = special_functions.names("fortran")
+    helpers = special_functions.helpers("fortran")
+
+    def _print_Symbol(self, expr: sp.Symbol) -> str:
+        return fortran_identifier(str(expr.name))
+
+    _print_Dummy = _print_Symbol
+
+    def _power(self, base: sp.Expr, exponent: sp.Expr) -> str:
+        power = f"{int(exponent)}.0_dp" if exponent.is_Integer else self._print(exponent)
+        return f"({self._print(base)})**({power})"
+
+    def _print_Piecewise(self, expr: sp.Piecewise) -> str:
+        return self._nested(expr, "merge({1}, {2}, {0})")
+
+
 class JaxPrinter(NumpyPrinter):
     """Vectorised code of functions that JAX can trace and differentiate."""
 
@@ -328,3 +353,12 @@ class JaxPrinter(NumpyPrinter):
     arrays: ClassVar[str] = "jnp"
     functions = special_functions.names("jax")
     helpers = special_functions.helpers("jax")
+
+
+class TorchPrinter(NumpyPrinter):
+    """Functions of tensors, whose gradients PyTorch finds."""
+
+    target = "torch"
+    arrays: ClassVar[str] = "torch"
+    functions = special_functions.names("torch")
+    helpers = special_functions.helpers("torch")

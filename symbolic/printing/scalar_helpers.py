@@ -1,4 +1,4 @@
-"""Helpers for one number at a time: Python (and numba), C99, Julia; coefficients for all targets.
+"""Helpers for one number at a time: Python (and numba), C99, Julia, Fortran; coefficients for all.
 
 Each is written once, in the neutral text of :mod:`.language`.
 
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from ...runtime.rules import LEGENDRE_NODES, LEGENDRE_WEIGHTS
 from .language import Function, Kind, Language, Parameter
-from .spellings import CLanguage, JuliaLanguage, PythonLanguage
+from .spellings import CLanguage, FortranLanguage, JuliaLanguage, PythonLanguage
 
 # Numerators and denominators from the highest power down: erf(x)/x in x², then erfcx.
 NEAR_NUMERATOR = (
@@ -147,7 +147,7 @@ return log1p(-0.5 * fn_exp_square(-0.5, x) * fn_erfcx(x * 0.7071067811865476))
         f"""
 if a == b:
     return 0.0
-if (a > 0.0) != (b > 0.0):
+if (a > 0.0 and not b > 0.0) or (b > 0.0 and not a > 0.0):
     return erf(a) - erf(b)
 sign = 1.0 if a > b else -1.0
 near = abs(a) if abs(a) < abs(b) else abs(b)
@@ -227,6 +227,7 @@ def written(language: Language, without: Sequence[str] = ()) -> dict[str, str]:
 
 PYTHON_HELPERS: Mapping[str, str] = written(PythonLanguage())
 C_HELPERS: Mapping[str, str] = written(CLanguage())
+FORTRAN_HELPERS: Mapping[str, str] = written(FortranLanguage())
 JULIA_HELPERS: Mapping[str, str] = {
     **{
         f"fn_{name}": f"fn_{name}(x) = ccall((:{name}, Base.Math.libm), Float64, (Float64,), x)\n"

@@ -10,7 +10,8 @@ in the last place on their whole domain and neither overflow nor cancel where th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
@@ -28,8 +29,8 @@ from ..expressions.functions import (
     softplus,
 )
 from .runtime_text import runtime_text
-from .scalar_helpers import C_HELPERS, JULIA_HELPERS, PYTHON_HELPERS
-from .vector_helpers import JAX_HELPERS, NUMPY_HELPERS
+from .scalar_helpers import C_HELPERS, FORTRAN_HELPERS, JULIA_HELPERS, PYTHON_HELPERS
+from .vector_helpers import JAX_HELPERS, NUMPY_HELPERS, TORCH_HELPERS
 
 PREFIX = "fn_"
 """Names of helpers begin with it, and no other name in a generated file does."""
@@ -65,33 +66,25 @@ def _table(prefix: str, own: Mapping[str, str]) -> dict[str, str]:
     return {**found, "sqrt": f"{prefix}sqrt", "Abs": "abs", "Max": "max", "Min": "min", **own}
 
 
+def _array_names(prefix: str) -> dict[str, str]:
+    """Return what modules of arrays call otherwise."""
+    own = {"Abs": "abs", "sign": "sign", "Max": "maximum", "Min": "minimum", **_NUMPY_SPELLING}
+    return {**{name: f"{prefix}{own[name]}" for name in own}, "erfc": "fn_erfc"}
+
+
 _NAMES: dict[str, dict[str, str]] = {
     "python": _table("math.", {}),
-    "numpy": _table(
-        "np.",
-        {
-            **{name: f"np.{spelling}" for name, spelling in _NUMPY_SPELLING.items()},
-            "erf": "scipy.special.erf",
-            "erfc": "fn_erfc",
-            "Abs": "np.abs",
-            "sign": "np.sign",
-            "Max": "np.maximum",
-            "Min": "np.minimum",
-        },
-    ),
+    "numpy": _table("np.", {**_array_names("np."), "erf": "scipy.special.erf"}),
     "mpmath": _table("ctx.", {"sign": "ctx.sign", "sech": "ctx.sech"}),
     "c": _table("", {"Abs": "fabs", "Max": "fmax", "Min": "fmin"}),
-    "jax": _table(
-        "jnp.",
-        {
-            **{name: f"jnp.{spelling}" for name, spelling in _NUMPY_SPELLING.items()},
-            "erf": "jax.scipy.special.erf",
-            "erfc": "fn_erfc",
-            "Abs": "jnp.abs",
-            "sign": "jnp.sign",
-            "Max": "jnp.maximum",
-            "Min": "jnp.minimum",
-        },
+    "jax": _table("jnp.", {**_array_names("jnp."), "erf": "jax.scipy.special.erf"}),
+    "torch": _table(
+        "torch.",
+        {**_array_names("torch."), "erfc": "torch.erfc", "Max": "fn_max", "Min": "fn_min"},
+    ),
+    "fortran": _table(
+        "",
+        {"Max": "larger", "Min": "smaller", "expm1": "c_expm1", "log1p": "c_log1p"},
     ),
     "julia": _table("", {"erf": "fn_erf", "erfc": "fn_erfc", "sign": "sign"}),
 }
@@ -102,7 +95,9 @@ _HELPERS: dict[str, dict[str, str]] = {
     "mpmath": {text[4 : text.index("(")]: f"{text}\n" for text in _PRECISE},
     "c": dict(C_HELPERS),
     "jax": dict(JAX_HELPERS),
+    "torch": dict(TORCH_HELPERS),
     "julia": dict(JULIA_HELPERS),
+    "fortran": dict(FORTRAN_HELPERS),
 }
 _CLASSES: dict[str, type] = {
     f.__name__: f for f in (*_ELEMENTARY, *_HELPED, sp.Abs, sp.Max, sp.Min)
@@ -111,22 +106,6 @@ _CALLABLE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 TARGETS = tuple(_NAMES)
 """Targets that differ in their functions; "numba" has those of "python"."""
-
-
-class _View(Mapping[str, str]):
-    """A read-only view of a table that functions registered later appear in."""
-
-    def __init__(self, table: Mapping[str, str]) -> None:
-        self._table = table
-
-    def __getitem__(self, name: str) -> str:
-        return self._table[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._table)
-
-    def __len__(self) -> int:
-        return len(self._table)
 
 
 def _functions_of(target: str) -> str:
@@ -138,12 +117,12 @@ def _functions_of(target: str) -> str:
 
 def names(target: str) -> Mapping[str, str]:
     """Return {name of the SymPy class: what the text of the target calls}, a live view."""
-    return _View(_NAMES[_functions_of(target)])
+    return MappingProxyType(_NAMES[_functions_of(target)])
 
 
 def helpers(target: str) -> Mapping[str, str]:
     """Return {name of the helper: its definition in the target's language}, a live view."""
-    return _View(_HELPERS[_functions_of(target)])
+    return MappingProxyType(_HELPERS[_functions_of(target)])
 
 
 def is_known(function: type) -> bool:
@@ -166,16 +145,7 @@ def known_functions(target: str | None = None) -> tuple[str, ...]:
     return tuple(sorted(name for name in _CLASSES if name in found))
 
 
-def register_function(
-    function: type[sp.Function],
-    *,
-    python: str | tuple[str, str] | None = None,
-    numpy: str | tuple[str, str] | None = None,
-    mpmath: str | tuple[str, str] | None = None,
-    c: str | tuple[str, str] | None = None,
-    jax: str | tuple[str, str] | None = None,
-    julia: str | tuple[str, str] | None = None,
-) -> None:
+def register_function(function: type[sp.Function], **texts: str | tuple[str, str] | None) -> None:
     """Teach the lowering a function, for as many targets as there are texts given.
 
     Each text is the name that the target calls, such as ``"math.gamma"``, or a pair of a name that
@@ -186,10 +156,11 @@ def register_function(
     ----------
     function : subclass of sympy.Function
         Its ``fdiff`` gives the derivatives that Newton's method needs, in known functions.
-    python, numpy, mpmath, c, jax, julia : str or (str, str), optional
+    **texts : str or (str, str)
+        By target: python, numpy, mpmath, c, jax, julia, fortran, torch.
         In numpy code vectorised, on ``np`` and ``scipy.special``; in mpmath code with the functions
         of a context ``ctx``; in JAX code on ``jnp`` and ``jax``; in C ``static double`` functions
-        on ``<math.h>``.
+        on ``<math.h>``; in Fortran functions of ``real(dp)``.
 
     Raises
     ------
@@ -214,12 +185,13 @@ def register_function(
     name = function.__name__
     if not _is_same(_CLASSES.get(name, function), function):
         raise ParameterError(f"another function is known by the name {name!r}; rename the class")
-    texts = {"python": python, "numpy": numpy, "mpmath": mpmath, "c": c, "jax": jax, "julia": julia}
+    unknown = ", ".join(sorted(set(texts) - set(TARGETS)))
     given = {target: text for target, text in texts.items() if text is not None}
-    if not given:
+    if unknown or not given:
+        what = f"knows no target {unknown}" if unknown else "has no text for any target"
         raise ParameterError(
-            f"register_function({name}) has no text for any target; give one of "
-            f"{', '.join(f'{target}=' for target in texts)}"
+            f"register_function({name}) {what}; give one of "
+            f"{', '.join(f'{target}=' for target in TARGETS)}"
         )
     checked = {t: _checked(name, t, *_parts(name, t, text)) for t, text in given.items()}
     for target, (called, definition) in checked.items():

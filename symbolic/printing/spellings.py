@@ -1,4 +1,4 @@
-"""Languages of scalar functions: C99, Julia, and Python: plain, for numba, on arrays, on mpmath."""
+"""Languages of scalar functions: C99, Julia, Fortran; Python: plain, numba, arrays, mpmath."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import keyword
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import ClassVar
 
 from ...errors import EmissionError
@@ -48,6 +49,7 @@ _TYPES = {
     Kind.TABLE: "const double *",
     Kind.OUTPUT_TABLE: "double *",
     Kind.INDICES: "const ptrdiff_t *",
+    Kind.COUNTS: "ptrdiff_t *",
     Kind.RULES: "rule_set *",
 }
 
@@ -80,6 +82,12 @@ def c_identifier(name: str) -> str:
     return f"{name}_" if name.rstrip("_") in CLanguage.reserved else name
 
 
+class _Part(str):
+    """A pointer into an array that knows how many elements are meant."""
+
+    elements = ""
+
+
 class CLanguage(Language):
     """Functions are static; arrays are pointers, and those that are counted come with a length."""
 
@@ -94,8 +102,10 @@ class CLanguage(Language):
         "if": "if ({}) {{",
         "elif": "}} else if ({}) {{",
         "else": "}} else {{",
-        "end": "}",
+        "end": "}}",
         "statement": "{};",
+        "call": "{};",
+        "return": "return {};",
         "conditional": "({} ? {} : {})",
     }
     constants: ClassVar[Mapping[str, str]] = {
@@ -117,6 +127,9 @@ class CLanguage(Language):
     }
     words: ClassVar[Mapping[str, str]] = {"and": "&&", "or": "||", "not": "!"}
     reserved = frozenset([*_KEYWORDS, *_LIBRARY])
+
+    def unit(self, functions: str) -> str:
+        return f"#include <math.h>\n#include <stddef.h>\n\n{functions}"
 
     def source(self, function: Function) -> str:
         head = f"static {_returned(function)}{function.name}({self._parameters(function)})"
@@ -155,8 +168,13 @@ class CLanguage(Language):
     def identifier(self, name: str) -> str:
         return c_identifier(name)
 
+    def part(self, array: str, first: str, count: str) -> str:
+        found = _Part(f"{array} + {first}")
+        found.elements = count
+        return found
+
     def length(self, array: str) -> str:
-        return f"{array}_length"
+        return array.elements if isinstance(array, _Part) else f"{array}_length"
 
     def call(self, name: str, arguments: Sequence[str], function: Function) -> str:
         if name in self.functions:
@@ -245,6 +263,8 @@ class JuliaLanguage(Language):
         "else": "else",
         "end": "end",
         "statement": "{}",
+        "call": "{}",
+        "return": "return {}",
         "conditional": "({} ? {} : {})",
     }
     constants: ClassVar[Mapping[str, str]] = {
@@ -257,6 +277,23 @@ class JuliaLanguage(Language):
     functions: ClassVar[Mapping[str, str]] = {"real": "Float64", "erf": "fn_erf", "erfc": "fn_erfc"}
     words: ClassVar[Mapping[str, str]] = {"and": "&&", "or": "||", "not": "!"}
     reserved = frozenset([*_JULIA_KEYWORDS, *_BASE])
+    library = """\
+# Base throws an error where C returns NaN; Newton's method looks at NaN and goes back.
+sqrt(x) = x >= 0.0 ? Base.sqrt(x) : NaN
+log(x) = x >= 0.0 ? Base.log(x) : NaN
+log1p(x) = x >= -1.0 ? Base.log1p(x) : NaN
+asin(x) = abs(x) <= 1.0 ? Base.asin(x) : NaN
+acos(x) = abs(x) <= 1.0 ? Base.acos(x) : NaN
+acosh(x) = x >= 1.0 ? Base.acosh(x) : NaN
+atanh(x) = abs(x) <= 1.0 ? Base.atanh(x) : NaN
+sin(x) = isfinite(x) ? Base.sin(x) : NaN
+cos(x) = isfinite(x) ? Base.cos(x) : NaN
+tan(x) = isfinite(x) ? Base.tan(x) : NaN
+power(x, y) = x >= 0.0 || isinteger(y) ? x^y : NaN
+"""
+
+    def unit(self, functions: str) -> str:
+        return f"{self.library}\n{functions}"
 
     def source(self, function: Function) -> str:
         lines = [f"# {x}".rstrip() for x in function.documentation.strip().splitlines()]
@@ -281,8 +318,215 @@ class JuliaLanguage(Language):
             return f"{'ceil' if name == 'ceil' else 'floor'}(Int, {arguments[0]})"
         return super().call(name, arguments, function)
 
+    def part(self, array: str, first: str, count: str) -> str:
+        return f"view({array}, ({first} + 1):({first} + {count}))"
+
     def length(self, array: str) -> str:
         return f"length({array})"
+
+
+# Intrinsic procedures that the code calls or that the text around it uses.
+_INTRINSICS = (
+    "abs acos acosh asin asinh atan atanh cos cosh erf erfc exp log sin sinh sqrt tan tanh int "
+    "real ceiling size merge allocated allocate transfer dp int64 infinity nan smaller larger "
+    "c_floor c_expm1 c_log1p c_log2 c_double ieee_is_finite returned workspace data_set solve_info "
+    "solve solve_many selfcheck n_parameters n_outputs parameter_names output_names rule_level "
+    "rules"
+).split()
+_FORTRAN_LINE = 120
+
+
+def fortran_identifier(name: str) -> str:
+    """Return a name as Fortran can have it, where letters have no case; others stay different.
+
+    Examples
+    --------
+    >>> [fortran_identifier(x) for x in ("alpha", "A", "qBar", "exp", "_x", "q_cap0")]
+    ['alpha', 'a_cap0', 'qbar_cap1', 'exp_', 'lead_x_cap', 'q_cap0_cap']
+    """
+    found = "".join(x if x.isascii() else f"u{ord(x):04x}" for x in name)
+    capitals = [str(k) for k, x in enumerate(found) if x.isupper()]
+    if found.startswith("_"):
+        found = f"lead{found}_cap{'_'.join(capitals)}"
+    elif capitals or re.search(r"_cap[\d_]*$", found):
+        found = f"{found}_cap{'_'.join(capitals)}"
+    found = found.lower()
+    if len(found) > 60:
+        found = f"{found[:48]}_{sha256(name.encode()).hexdigest()[:8]}"
+    return f"{found}_" if found.rstrip("_") in FortranLanguage.reserved else found
+
+
+def fortran_lines(line: str) -> list[str]:
+    """Return a long line as several, each continued by the next; a comment as several comments."""
+    indent = line[: len(line) - len(line.lstrip())]
+    if line.lstrip().startswith("!") and len(line) > _FORTRAN_LINE:
+        return textwrap.wrap(line, 96, subsequent_indent=f"{indent}! ")
+    found = []
+    while len(line) > _FORTRAN_LINE:
+        end = line.rfind(" ", len(indent) + 40, _FORTRAN_LINE)
+        # Words may be continued, too.
+        end = _FORTRAN_LINE if end < 0 else end
+        found.append(f"{line[:end]}&")
+        line = f"{indent}    &{line[end:]}"
+    return [*found, line]
+
+
+class FortranLanguage(Language):
+    """Fortran 2008: arrays begin at one, names have no case, both sides of a case are computed."""
+
+    name = "fortran"
+    forms: ClassVar[Mapping[str, str | None]] = {
+        "comment": "! {}",
+        "array": None,
+        "constants": None,
+        "for": "do {} = {}, {} - 1",
+        "while": "do while ({})",
+        "if": "if ({}) then",
+        "elif": "else if ({}) then",
+        "else": "else",
+        "end": "end {}",
+        "statement": "{}",
+        "call": "call {}",
+        "return": "returned_ = {}; return",
+        "conditional": "merge({1}, {2}, {0})",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
+        **{name: f"{value}_dp" for name, value in _DOUBLES.items()},
+        "inf": "infinity",
+        "nan": "nan",
+        "True": ".true.",
+        "False": ".false.",
+    }
+    functions: ClassVar[Mapping[str, str]] = {
+        **{name: f"c_{name}" for name in ("log2", "log1p", "floor")},
+        "min": "smaller",
+        "max": "larger",
+        "ceil": "ceiling",
+        "whole": "int",
+        "isfinite": "ieee_is_finite",
+    }
+    words: ClassVar[Mapping[str, str]] = {
+        "and": ".and.", "or": ".or.", "not": ".not. ", "!=": "/=", "break": "exit",
+        "continue": "cycle",
+    }  # fmt: skip
+    reserved = frozenset(_INTRINSICS)
+    uses = """\
+    use, intrinsic :: iso_c_binding, only: c_double
+    use, intrinsic :: iso_fortran_env, only: dp => real64, int64
+    use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
+    implicit none
+"""
+    # Of the C library what Fortran has not; its floor is an integer.
+    library = (
+        """\
+    real(dp), parameter :: infinity = transfer(9218868437227405312_int64, 1.0_dp)
+    real(dp), parameter :: nan = transfer(9221120237041090560_int64, 1.0_dp)
+    interface
+"""
+        + "".join(
+            f"""\
+        pure real(c_double) function c_{name}(x) bind(c, name="{name}")
+            import :: c_double
+            real(c_double), value :: x
+        end function c_{name}
+"""
+            for name in ("floor", "log1p", "expm1", "log2")
+        )
+        + """\
+    end interface
+"""
+    )
+    tools = "\n".join(
+        f"""\
+elemental function {name}(a, b) result(returned_)
+    real(dp), intent(in) :: a, b
+    real(dp) :: returned_
+    returned_ = merge(b, a, b {sign} a)
+end function {name}
+"""
+        for name, sign in (("smaller", "<"), ("larger", ">"))
+    )
+
+    def unit(self, functions: str) -> str:
+        head = f"module formula_module\n{self.uses}{self.library}contains\n\n"
+        return f"{head}{self.tools}\n{functions}\nend module formula_module\n"
+
+    _types: ClassVar[Mapping[Kind, str]] = {
+        Kind.REAL: "real(dp)", Kind.WHOLE: "integer", Kind.FLAG: "logical",
+    }  # fmt: skip
+
+    def source(self, function: Function) -> str:
+        name = self.identifier(function.name)
+        names = [self.identifier(p.name) for p in function.parameters]
+        kind = "subroutine" if function.returns is None else "function"
+        result = "" if function.returns is None else " result(returned_)"
+        lines = [f"! {x}".rstrip() for x in function.documentation.strip().splitlines()]
+        lines.append(f"{kind} {name}({', '.join(names)}){result}")
+        for p, code in zip(function.parameters, names, strict=True):
+            lines.append(f"    {self._declared(p.kind)} :: {code}{self._shape(p.kind)}")
+        if function.returns is not None:
+            lines.append(f"    {self._types[function.returns]} :: returned_")
+        for n, length in function.local_arrays().items():
+            lines.append(f"    real(dp) :: {self.identifier(n)}({length})")
+        for n, values in function.local_constants().items():
+            numbers = ", ".join(map(self.number, values))
+            array = f"{self.identifier(n)}({len(values)}) = [{numbers}]"
+            lines.append(f"    real(dp), parameter :: {array}")
+        found = function.local_values()
+        for kind_ in self._types:
+            locals_ = [self.identifier(n) for n, k in found.items() if k is kind_]
+            if locals_:
+                lines.append(f"    {self._types[kind_]} :: {', '.join(locals_)}")
+        zeros = {Kind.REAL: "0.0_dp", Kind.WHOLE: "0", Kind.FLAG: ".false."}
+        lines += [f"    {self.identifier(n)} = {zeros[k]}" for n, k in found.items()]
+        lines += [*self.lines(function), f"end {kind} {name}"]
+        return "\n".join(part for line in lines for part in fortran_lines(line)) + "\n"
+
+    def _declared(self, kind: Kind) -> str:
+        if kind in self._types:
+            return f"{self._types[kind]}, value"
+        if kind is Kind.RULES:
+            return "type(workspace), intent(inout)"
+        read = kind in (Kind.ARRAY, Kind.TABLE, Kind.INDICES)
+        element = "integer" if kind in (Kind.INDICES, Kind.COUNTS) else "real(dp)"
+        return f"{element}, contiguous, intent({'in' if read else 'inout'})"
+
+    def _shape(self, kind: Kind) -> str:
+        return "" if kind in self._types or kind is Kind.RULES else "(:)"
+
+    def spelled(self, form: str, *parts: object) -> str:
+        if form == "assign":
+            target, operator, value = map(str, parts)
+            changed = value if operator == "=" else f"{target} {operator[0]} ({value})"
+            return f"{target} = {changed}"
+        return super().spelled(form, *parts)
+
+    def element(self, array: str, indices: Sequence[str], function: Function) -> str:
+        if len(indices) == 1:
+            return f"{array}({indices[0]} + 1)"
+        columns = {self.identifier(p.name): p.columns for p in function.parameters}
+        return f"{array}({columns[array]} * ({indices[0]}) + {indices[1]} + 1)"
+
+    def part(self, array: str, first: str, count: str) -> str:
+        return f"{array}({first} + 1:{first} + {count})"
+
+    def identifier(self, name: str) -> str:
+        return fortran_identifier(name)
+
+    def length(self, array: str) -> str:
+        return f"size({array})"
+
+    def number(self, value: float) -> str:
+        if isinstance(value, int):
+            return repr(value)
+        return f"{value!r}_dp" if value >= 0 else f"({value!r}_dp)"
+
+    def call(self, name: str, arguments: Sequence[str], function: Function) -> str:
+        if name == "real":
+            return f"real({arguments[0]}, dp)"
+        if name not in (*self.functions, *LIBRARY, "abs"):
+            name = self.identifier(name)
+        return super().call(name, arguments, function)
 
 
 _MODULES = ("math", "np", "numpy", "njit", "prange", "numba", "scipy", "mpmath", "ctx")
@@ -305,6 +549,8 @@ class PythonLanguage(Language):
         "else": "else:",
         "end": None,
         "statement": "{}",
+        "call": "{}",
+        "return": "return {}",
         "conditional": "{1} if {0} else {2}",
     }
     constants: ClassVar[Mapping[str, str]] = {

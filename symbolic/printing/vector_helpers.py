@@ -1,4 +1,4 @@
-"""Helpers for arrays: NumPy and JAX, which differ in the name of the module only.
+"""Helpers for arrays: NumPy, JAX and PyTorch, which differ in names only.
 
 SciPy's functions are not used: its erfcx loses x² units for negative arguments and its Owen's T ten
 digits where the slope is small. All branches are computed for all elements, so the arguments of a
@@ -146,4 +146,22 @@ JAX_HELPERS: Mapping[str, str] = {
         name: text.replace("np.abs(", "fn_size(").replace("np.", "jnp.")
         for name, text in _COMMON.items()
     },
+}
+# Minimum and maximum of tensors take no numbers.
+_OF_TENSORS = {"np.minimum(": "fn_min(", "np.maximum(": "fn_max(", "np.": "torch."}
+
+
+def _of_tensors(text: str) -> str:
+    for name, other in _OF_TENSORS.items():
+        text = text.replace(name, other)
+    return text
+
+
+TORCH_HELPERS: Mapping[str, str] = {
+    # What is not a number comes out again, from either side.
+    "fn_max": "def fn_max(x, y):\n    return torch.where((x >= y) | (x != x), x, y)\n",
+    "fn_min": "def fn_min(x, y):\n    return torch.where((x <= y) | (x != x), x, y)\n",
+    **{name: _of_tensors(text) for name, text in _COMMON.items()},
+    "fn_step": "def fn_step(x):\n    return torch.heaviside(x, torch.full_like(x, 0.5))\n",
+    "fn_softplus": "def fn_softplus(x):\n    return torch.logaddexp(torch.zeros_like(x), x)\n",
 }

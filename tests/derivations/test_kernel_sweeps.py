@@ -179,7 +179,7 @@ def test_sweeps_that_are_killed_end_as_if_left_alone():
 
 @pytest.mark.slow
 def test_threads_may_begin_cold():
-    benchmark("cold_threads", "--rounds", 1, "--pools", 0, "--models", 3)
+    benchmark("cold_threads", "--rounds", 1, "--pools", 0, "--models", 2)
 
 
 def test_interrupted_sweep_resumes(glass, tmp_path, monkeypatch):

@@ -30,8 +30,8 @@ def defined(source: str, **given: Any) -> SimpleNamespace:
     """
     namespace = dict(given)
     exec(_code(source), namespace)
-    del namespace["__builtins__"]
-    return SimpleNamespace(**namespace)
+    # It stays the namespace of the functions, which may import something later.
+    return SimpleNamespace(**{k: v for k, v in namespace.items() if k != "__builtins__"})
 
 
 class GeneratedFunction:

@@ -58,16 +58,9 @@ _OF_TABLES = re.compile(r"one|rules|value_\d+|weight_.*|.*_column|.*_part\d+")
 class VectorSource:
     """Writes the functions of one program.
 
-    Parameters
-    ----------
-    program : Program
-    printer : SourcePrinter
-        Prints for arrays. Its table of functions gets the roots of the program, and its symbols
-        the names that are free.
-    constants : mapping from str to float
-        Parameters with a value of their own: they are no arguments of ``solve`` any more.
-    taken : iterable of str
-        Further names that mean something in the file.
+    The table of functions of `printer` gets the roots of the program. Parameters among `constants`
+    are no arguments of ``solve`` any more; `taken` are further names that mean something in the
+    file.
     """
 
     def __init__(

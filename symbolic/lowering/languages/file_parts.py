@@ -25,6 +25,7 @@ from .kernel_parts import baked_step
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
+    from .vectors import Vectors
 
 GIVEN = '''
 def given_parameters(parameters):
@@ -463,16 +464,7 @@ def docstring(lines: Sequence[str]) -> str:
 def public_constants(
     lowered: LoweredSystem, fixed: Mapping[str, float], *, line: bool
 ) -> list[str]:
-    """Return the lines of constants that users of a file may read.
-
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    fixed : mapping from str to float
-        Parameters that have a value in the file.
-    line : bool
-        The file makes arrays on the nodes of the line itself.
-    """
+    """Return the lines of constants that users of a file may read."""
     program = lowered.program
     scales = {str(size) for size in program.magnitudes.values()}
     table_parameters = tuple(lowered.identifiers[p] for p in lowered.table_parameters)
@@ -502,24 +494,8 @@ def public_constants(
 class PythonFile:
     """A file for Python on its way.
 
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    tables : BakedTables or None
-        Tables to write into the file; else it computes them.
-    printer : NumpyPrinter
-        For arrays.
-    taken : iterable of str
-        Names that the program must not hide, besides those of all files.
-
-    Attributes
-    ----------
-    fixed : mapping from str to float
-        Parameters that have a value in the file.
-    source : VectorSource
-    line, grid : bool
-        Whether the file makes arrays on the nodes of the line itself; whether these are part of a
-        grid of several variables.
+    It holds `tables` or, on a `line` that may be part of a `grid`, computes them. `taken` are names
+    that the program must not hide, besides those of all files.
     """
 
     def __init__(
@@ -609,16 +585,9 @@ class PythonFile:
     def driver(self, solver: str = "solve_rows", keyword: Keyword | None = None) -> list[str]:
         """Return ``width_at``, and ``solve_point``, ``solve_many`` and what they call, in NumPy.
 
-        The file adds the function that solves rows; with nodes on the line also
-        ``line_tables(values, level)`` and ``tables_at(values, x, level)``, and on a grid
-        ``finest_level(values)``.
-
-        Parameters
-        ----------
-        solver : str
-            Name of the function of rows and rules that returns values, errors and info.
-        keyword : Keyword, optional
-            An option of ``solve_many`` that goes on to the solver as its last argument.
+        The file adds the function `solver` of rows and rules, whose last argument is `keyword`;
+        with nodes on the line ``line_tables(values, level)`` and ``tables_at(values, x, level)``,
+        and on a grid ``finest_level(values)``.
         """
         finest = "finest_level(self.values)" if self.grid else "LAST_LEVEL if REFINABLE else 0"
         texts = {
@@ -702,19 +671,7 @@ class PythonFile:
         *,
         helpers: bool = True,
     ) -> str:
-        """Return the file.
-
-        Parameters
-        ----------
-        kind : str
-            What it is, in a few words.
-        imports : str
-        parts : sequence of str
-        usage : str
-            How it is called, in which ``{point}`` and ``{data}`` stand for arguments.
-        helpers : bool
-            Put helpers for arrays before all parts.
-        """
+        """Return the file; in `usage` ``{point}`` and ``{data}`` stand for arguments."""
         body = joined(parts)
         if helpers:
             body = joined([helper_definitions(self.printer, body), body])
@@ -733,6 +690,47 @@ class PythonFile:
             # The type annotations of the copied text stay text.
             imports = f"from __future__ import annotations\n\n{imports}"
         return f"{docstring(lines)}\n{imports}\n\n{body}\n"
+
+
+_SELFCHECK = '''
+# Known results: parameters, and value and error of each output; data that belong to all of them.
+VECTORS = [
+{vectors}]
+VECTOR_DATA = {data}
+
+
+def selfcheck():
+    """Solve at the points of `VECTORS`; refuse a value that is farther off than its error."""
+    for point, expected in VECTORS:
+        found = solve_point(point, VECTOR_DATA{options})
+        for name, (value, allowed) in expected.items():
+            result, error = found[name]
+            if not abs(result - value) <= error + allowed:
+                raise AssertionError(f"{name} is {result}, expected {value}, at {point}")
+    print(f"{len(VECTORS)} points: all values agree")
+
+
+if __name__ == "__main__":
+    selfcheck()
+'''
+
+
+def selfcheck_text(vectors: Vectors | None, options: str = "") -> str:
+    """Return ``selfcheck`` and what runs it in a file that is run; nothing without vectors."""
+    if vectors is None:
+        return ""
+    entries = "".join(
+        f"    (\n        {dict(point)!r},\n        {{\n"
+        + "".join(f"            {name!r}: {pair!r},\n" for name, pair in found.items())
+        + "        },\n    ),\n"
+        for point, found in zip(vectors.points, vectors.results, strict=True)
+    )
+    data = None if vectors.data is None else {d: dict(c) for d, c in vectors.data.items()}
+    texts = {"{vectors}": entries, "{data}": repr(data), "{options}": options}
+    text = _SELFCHECK
+    for place, written in texts.items():
+        text = text.replace(place, written)
+    return text
 
 
 def usage_lines(lowered: LoweredSystem, usage: str, parameters: Sequence[str]) -> list[str]:

@@ -12,22 +12,39 @@ from typing import TYPE_CHECKING
 
 from ...printing.printers import JaxPrinter
 from .arrays import array_support, estimate_text
-from .file_parts import REQUIRE_ROOM, PythonFile
+from .file_parts import REQUIRE_ROOM, PythonFile, selfcheck_text
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
+    from .vectors import Vectors
 
 HEAD = """import functools
 import math
 
 import jax
+import jax.experimental
 import jax.numpy as jnp
 import numpy as np
-
-# The solutions are meant to be good to ten digits and more; numbers of 32 bits hold seven.
-jax.config.update("jax_enable_x64", True)
 """
+
+_USAGE = """\
+solve_point({{{point}}}{data}) returns {{output: (value, estimated error)}}. To be
+compiled, mapped and differentiated: rules = quadrature(point{data}) once, then
+solution(point, rules), inside of `with jax.enable_x64(True):`; see their docstrings."""
+
+PRECISION = '''
+def double_precision(function):
+    """Call a function with numbers of 64 bits, because 32 hold seven digits; no setting changes."""
+    enabled = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+
+    @functools.wraps(function)
+    def called(*arguments, **options):
+        with enabled(True):
+            return function(*arguments, **options)
+
+    return called
+'''
 
 SUPPORT = '''
 def total(weight, values):
@@ -246,6 +263,7 @@ def solve_rows(rows, rules):
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
+@double_precision
 def quadrature(parameters, data=None, rtol=1e-11):
     """Return nodes that suffice at a set of parameters, for `solution`.
 
@@ -290,7 +308,18 @@ def solution(parameters, rules):
     dict
         NaN, and derivatives that are NaN, where no solution is found: nothing can be raised from
         inside of a compiled function.
+
+    Raises
+    ------
+    RuntimeError
+        If numbers of 64 bits are not enabled where it is called.
     """
+    if jnp.result_type(float) != jnp.float64:
+        raise RuntimeError(
+            "solution needs numbers of 64 bits: call it, and what transforms it, inside of "
+            "`with jax.enable_x64(True):`, or begin your program with "
+            "jax.config.update('jax_enable_x64', True)"
+        )
     row = [jnp.asarray(parameters[name], dtype=float) for name in PARAMETERS]
     return solution_compiled(jnp.stack(row) if row else jnp.zeros(0), rules)
 
@@ -503,7 +532,10 @@ def line_arrays(values, rules):
 
 
 def files(
-    lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
+    lowered: LoweredSystem,
+    tables: BakedTables | None = None,
+    name: str | None = None,
+    vectors: Vectors | None = None,
 ) -> dict[str, str]:
     """Return {file name: text}; see :meth:`..lowered.LoweredSystem.files`.
 
@@ -512,15 +544,22 @@ def files(
     program = lowered.program
     taken = ("functools", "reference", "quadrature", "solution")
     file = PythonFile(lowered, tables, JaxPrinter(), taken)
-    parts = [file.constants(), array_support("jnp"), SUPPORT, NESTED if program.nested else ""]
+    parts = [
+        file.constants(),
+        PRECISION,
+        array_support("jnp"),
+        SUPPORT,
+        NESTED if program.nested else "",
+    ]
     parts += [
         file.source.text(),
         estimate_text(grid=bool(program.inner_nodes)),
-        *file.driver(),
+        *(t.replace("def solve_all(", "@double_precision\ndef solve_all(") for t in file.driver()),
         SOLVE_ROWS,
     ]
     if file.line:
         parts += [*file.rules(), GRID if file.grid else LINE, REQUIRE_ROOM, TABLES]
     else:
         parts += [*file.baked(), GIVEN_ARRAYS]
-    return {f"{name or program.name}.py": file.text("JAX, in 64 bits", HEAD, parts)}
+    parts.append(selfcheck_text(vectors))
+    return {f"{name or program.name}.py": file.text("JAX, in 64 bits", HEAD, parts, _USAGE)}

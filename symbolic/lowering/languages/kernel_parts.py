@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -15,102 +15,61 @@ from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
 from ....one_thread import syntax_tree
-from ...printing.language import Function, Kind, Language
+from ...printing.language import Function, Language
 from ...printing.special_functions import helper_texts, helpers
 from ..documentation import domain_of
-from ..driver import DECISIONS, FIRST_STEP, LEVELS, first_line, geometry, solve_row
+from ..driver import DECISIONS, FIRST_STEP, LAST_LEVEL, first_line, geometry, solve_row
 from ..measures import width_function
-from ..program import Data
+from ..rows import LEVELS
 from ..scalar_grids import ProductPlan, product_functions, product_plan
-from ..scalar_tables import PANEL_RULE, TablePlan, table_functions, table_plan
+from ..scalar_tables import PANEL_RULE, TablePlan, gauss_rule, table_functions, table_plan
 from ..solver import scalar_functions
+from .levels import DOMAIN_TESTS, LevelShape, data_function, row_functions
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
+    from .vectors import Vectors
 
-_TESTS = {
-    "positive": "row > 0.0",
-    "negative": "row < 0.0",
-    "nonnegative": "row >= 0.0",
-    "nonpositive": "row <= 0.0",
-    "(-1, 1)": "row > -1.0 && row < 1.0",
-}
 # What the text around the functions calls.
 _ENTRIES = (
-    "solve_rows", "tabulate", "outer_reach", "outer_width", "outer_count", "outer_nodes",
-    "product_points", "rule_coarseness", "line_end", "panel_end", "rule_panel_count", "solve_row",
-    PANEL_RULE.name,
+    "level_counts", "level_columns", "point_counts", "point_columns", "solve_columns", "admissible",
+    "load_parameters", "same_tables", "finish_row", "solve_row",
 )  # fmt: skip
-_SPLIT_ENTRIES = tuple(name for name in _ENTRIES if name != "outer_width")
 # Most of the mass of the normal law is closer to zero.
 _CENTRE = 6.0
 _EXAMPLES = {"positive": 1.0, "negative": -1.0, "nonnegative": 1.0, "nonpositive": -1.0}
-# Names of the functions that kernels in C and Julia hold besides those of the solver.
+# Names of the functions that kernels hold besides those of the solver, and of what is around them.
 _OWN_NAMES = (
     "rule_density rule_step rule_clipped rule_reference table_row tabulate outer_reach "
     "outer_width outer_count outer_nodes smaller larger gauss_node gauss_weight fine_rule "
-    "rule_refined rule_inner_reach medium_rule coarse_rule FINE_RULE MEDIUM_RULE COARSE_RULE "
+    "rule_refined rule_inner_reach medium_rule coarse_rule level_counts level_columns point_counts "
+    "point_columns solve_columns admissible load_parameters same_tables part "
     "Rules make_level forget solve_row "
     "solve_level finish_row rule_worst rule_finished rule_better rule_following rule_wanted "
-    "rule_coarseness rule_suffices rule_panel_count line_end panel_end check_parameters rule_level "
-    "rule_set checked_data admissible integrand_width product_points product_step rule_pieces "
-    "make_points"
+    "rule_coarseness rule_suffices rule_panel_count line_end panel_end rule_level "
+    "rule_set checked_data integrand_width product_points product_step rule_pieces"
 ).split()
 
 
 class KernelParts:
     """Parts of a kernel in a language.
 
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    language : Language
-    tables : BakedTables or None
-        Tables to write into the kernel; else it computes them.
-
-    Attributes
-    ----------
-    symbols : mapping from str to Symbol
-        Parameters of the program by name.
-    functions : tuple of Function
-        In order.
-    solve_rows : Function
-    driver : Function
-        Refines one row; it comes after what the kernel itself does in the words of its language.
-    helpers : list of str
-        Definitions of special functions in the target.
-    plan : TablePlan or None
-        Where the kernel computes tables itself.
-    product : ProductPlan or None
-        Where it makes a grid of outer and inner nodes besides.
-    baked : BakedTables or None
-        Where they are written into it.
-    fixed : mapping from str to float
-        Parameters that have a value in the file.
-    table_inputs : tuple of str
-        Parameters of the table functions, in their order.
-    results : list of (str, int)
-        Public outputs with their places among all outputs.
-    used : set of str
-        Parameters that are read; others may be outside their domain, as a limit may.
-    uses_gauss : bool
-        The Gauss-Legendre rule is needed.
-    refines : bool
-        There are rules that can be refined.
-    first_reach, first_step : str
-        Where the first rule of the line ends, and its step or length of panels.
-
-    Raises
-    ------
-    EmissionError
-        If the language lacks a function, or the tables do not belong to the system.
+    Functions are in their order; `driver` refines one row and comes after what the language itself
+    does with `levels` levels of rules. `arrays` are constants of the file; `fixed` parameters have
+    the values of `tables`, which stand in it. An EmissionError says that the language lacks a
+    function, or that the tables do not belong to the system. Without `vectors` no file checks
+    itself.
     """
 
     def __init__(
-        self, lowered: LoweredSystem, language: Language, tables: BakedTables | None
+        self,
+        lowered: LoweredSystem,
+        language: Language,
+        tables: BakedTables | None,
+        vectors: Vectors | None = None,
     ) -> None:
-        program = lowered.program
+        program, self.vectors = lowered.program, vectors
         self.program, self.language = program, language
         self.fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
         self.symbols = {str(p): p for p in program.parameters}
@@ -118,7 +77,9 @@ class KernelParts:
         if tables is not None and program.tables:
             self.baked = _checked(lowered, tables, self.symbols)
         # Bodies of functions are text in Python until a language walks them.
+        checks = tuple(data_function(k, data) for k, data in enumerate(program.data))
         reserved = {*language.reserved, *_OWN_NAMES, *helpers(language.name), *keyword.kwlist}
+        reserved |= {f.name for f in checks}
         solvers = scalar_functions(program, reserved)
         line = bool(program.tables) and self.baked is None
         grid = lowered.product is not None and line
@@ -144,7 +105,8 @@ class KernelParts:
             functions += [PANEL_RULE]
         functions += [*rules.values(), *solvers, *DECISIONS]
         self.table_inputs = tuple(lowered.identifiers[p] for p in lowered.table_parameters if line)
-        self.refines = line or program.has_panels
+        refines = line or program.has_panels
+        self.levels = LAST_LEVEL + 1 if refines else 1
         width = width_function(lowered, language)
         arguments: list[str] = []
         if width is not None:
@@ -154,27 +116,55 @@ class KernelParts:
             unknowns = (lowered.identifiers[x] for x in lowered.system.unknowns)
             arguments += [f"best[{outputs.index(x)}]" for x in unknowns]
         known = {f.name: f for f in functions}
+        sizes = set(program.magnitudes.values())
+        self.results = [(str(x), k) for k, x in enumerate(program.outputs) if x not in sizes]
+        self.used = {*map(str, program.reads), *self.table_inputs}
+        known |= {f.name: f for f in self._level_functions(known, grid)}
+        around = row_functions(
+            inputs=self.inputs,
+            fixed=self.fixed,
+            parameters=self.all_inputs,
+            tests=self._domain_tests(),
+            table_places=self.table_places,
+            results=[k for _, k in self.results],
+        )
+        known |= {f.name: f for f in (*around, *checks)}
         self.driver = solve_row(
             len(program.outputs),
-            refines=self.refines,
+            refines=refines,
             step=self._distance(),
             width="" if width is None else f"integrand_width({', '.join(arguments)})",
             calls=tuple(known.values()),
         )
-        # Without a step of its own a rule between kinks has no use for the width of tables.
-        split = self.plan is not None and bool(self.plan.breaks)
-        entries = _SPLIT_ENTRIES if split and not self.product else _ENTRIES
+        entries = (*_ENTRIES, *(f.name for f in checks))
         self.functions = tuple(_called([*known.values(), self.driver], entries)[:-1])
-        self.solve_rows = solvers[-1]
         texts = "\n".join(language.source(f) for f in (*self.functions, self.driver))
         self.helpers = helper_texts(language.name, texts)
-        self.uses_gauss = "gauss_node[" in texts
-        sizes = set(program.magnitudes.values())
-        self.results = [(str(x), k) for k, x in enumerate(program.outputs) if x not in sizes]
-        self.used = {*map(str, program.reads), *self.table_inputs}
-        self.first_reach, self.first_step = first_line(
-            f"outer_width({self.table_arguments})", grid=grid, split=split
-        )
+        self.arrays: dict[str, Sequence[float]] = {}
+        if "gauss_node" in texts:
+            self.arrays |= dict(zip(("gauss_node", "gauss_weight"), gauss_rule(), strict=True))
+        if self.baked is not None:
+            rows = ("weight", *map(str, program.tables))
+            for level, columns in zip(LEVELS, self.baked.levels, strict=True):
+                numbers = [float(x) for name in rows for x in columns[name]]
+                self.arrays[f"{level}_rule"] = numbers
+
+    def _level_functions(self, known: Mapping[str, Function], grid: bool) -> tuple[Function, ...]:
+        """Return what makes and solves the rules of a level."""
+        arguments = [f"p[{k}]" for k in self.table_places]
+        called, plan, baked = ", ".join(arguments), self.plan, self.baked
+        split = plan is not None and bool(plan.breaks)
+        reach, step = first_line(f"outer_width({called})", grid=grid, split=split)
+        return LevelShape(
+            self.program,
+            arguments,
+            None if plan is None else len(plan.tables),
+            split=split,
+            grid=grid,
+            baked=[] if baked is None else [len(level["weight"]) for level in baked.levels],
+            reach=f"outer_reach({called})" if plan is not None and plan.tables else reach,
+            step=step,
+        ).functions(known)
 
     def _distance(self) -> str:
         """Return the distance of the nodes of the first rule, in the neutral text."""
@@ -192,11 +182,10 @@ class KernelParts:
         """Places of the parameters of the table functions among all."""
         return [self.all_inputs.index(x) for x in self.table_inputs]
 
-    @property
-    def table_arguments(self) -> str:
-        """The arguments of the table functions, as the language writes elements of ``p``."""
-        function = self.driver
-        return ", ".join(self.language.element("p", [str(k)], function) for k in self.table_places)
+    def known(self, listed: Callable[[Sequence[float]], str]) -> dict[str, str]:
+        """Return what a self-check compares, as text."""
+        assert self.vectors is not None
+        return self.vectors.texts(self.inputs, [o for o, _ in self.results], listed)
 
     @property
     def all_outputs(self) -> tuple[str, ...]:
@@ -204,22 +193,12 @@ class KernelParts:
         return tuple(map(str, self.program.outputs))
 
     @property
-    def data_sets(self) -> tuple[Data, ...]:
-        """Data sets of the user."""
-        return self.program.data
-
-    @property
     def data(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Data sets with their columns, under the names that users give."""
         return tuple(
             (d.name, tuple(str(c).removeprefix(f"{d.name}_") for c in d.columns))
-            for d in self.data_sets
+            for d in self.program.data
         )
-
-    @property
-    def n_line_columns(self) -> int:
-        """Columns of the nodes of the line: weights, nodes and their tables."""
-        return 2 + len(self.plan.tables) if self.plan is not None else 1
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
@@ -231,38 +210,11 @@ class KernelParts:
         """Parameters that a caller gives."""
         return tuple(p for p in self.symbols if p not in self.fixed)
 
-    def row_arguments(self) -> Iterator[tuple[str, str, int, int, bool]]:
-        """Iterate over the arguments of ``solve_rows``: kind, name, rule, place, whether counted.
-
-        Columns of a rule have the kind "line" or "panel" and a place among those of their kind; the
-        others are "reach" of a rule, arrays of "data", and what is "given" to all kernels.
-        """
-        place = 0
-        for p in self.solve_rows.parameters:
-            level, _, name = p.name.partition("_")
-            rule = LEVELS.index(level) if level in LEVELS else -1
-            if rule < 0:
-                yield "data" if p.kind is Kind.ARRAY else "given", p.name, rule, 0, p.counted
-            elif p.kind is Kind.REAL:
-                yield "reach", p.name, rule, 0, False
-            else:
-                place = 0 if p.counted else place + 1
-                kind = "panel" if name in ("panel_weight", "panel_node") else "line"
-                yield kind, p.name, rule, place, p.counted
-
-    def domain_tests(self) -> Iterator[tuple[int, str]]:
+    def _domain_tests(self) -> Iterator[tuple[int, str]]:
         """Iterate over places of inputs and conditions on ``row``; unused ones may be anything."""
         for k, p in enumerate(self.inputs):
-            test = _TESTS.get(domain_of(self.symbols[p]))
+            test = DOMAIN_TESTS.get(domain_of(self.symbols[p]))
             if test is not None and p in self.used:
-                yield k, test
-
-    @staticmethod
-    def data_tests(data: Data) -> Iterator[tuple[int, str]]:
-        """Iterate over places of columns and conditions on ``row``, a number in them."""
-        for k, column in enumerate(data.columns):
-            test = _TESTS.get(domain_of(column))
-            if test is not None:
                 yield k, test
 
     def example_values(self) -> dict[str, float]:

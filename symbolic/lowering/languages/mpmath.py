@@ -28,11 +28,12 @@ from ..program import Newton, Program
 from ..renaming import safe_program
 from ..solver import RESERVED, solver_functions
 from ..tables import InnerMeasure, mpmath_table_source, outer_breaks, outer_widths
-from .file_parts import GIVEN, docstring, joined, public_constants, usage_lines
+from .file_parts import GIVEN, docstring, joined, public_constants, selfcheck_text, usage_lines
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
+    from .vectors import Vectors
 
 IMPORTS = """from __future__ import annotations
 
@@ -221,7 +222,10 @@ _RULES = (
 
 
 def files(
-    lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
+    lowered: LoweredSystem,
+    tables: BakedTables | None = None,
+    name: str | None = None,
+    vectors: Vectors | None = None,
 ) -> dict[str, str]:
     """Return {file name: text}; see :meth:`..lowered.LoweredSystem.files`.
 
@@ -256,6 +260,7 @@ def files(
         LINE if program.tables else NO_LINE,
         GIVEN,
         DRIVER,
+        selfcheck_text(vectors, ", digits=20"),
     ]
     return {f"{name or program.name}.py": f"{joined(parts)}\n"}
 

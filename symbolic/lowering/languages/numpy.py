@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from ...printing.printers import NumpyPrinter
 from .arrays import array_support, estimate_text
-from .file_parts import PythonFile
+from .file_parts import PythonFile, selfcheck_text
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
+    from .vectors import Vectors
 
 _SUPPORT = '''
 def total(weight, values):
@@ -173,7 +174,10 @@ def solve_rows(rows, rules):
 
 
 def files(
-    lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
+    lowered: LoweredSystem,
+    tables: BakedTables | None = None,
+    name: str | None = None,
+    vectors: Vectors | None = None,
 ) -> dict[str, str]:
     """Return {file name: text}; see :meth:`..lowered.LoweredSystem.files`."""
     program = lowered.program
@@ -186,5 +190,6 @@ def files(
         _SOLVE_ROWS,
     ]
     imports = "import contextlib\nimport math\n\nimport numpy as np\n"
-    text = file.text("NumPy, many rows at once", imports, [*parts, *file.line_parts()])
+    parts += [*file.line_parts(), selfcheck_text(vectors)]
+    text = file.text("NumPy, many rows at once", imports, parts)
     return {f"{name or program.name}.py": text}

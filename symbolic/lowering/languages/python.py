@@ -14,15 +14,20 @@ from ...printing.spellings import NumbaLanguage, argument_names
 from ..program import Program
 from ..rows import LEVELS
 from ..solver import PYTHON_HEADER, scalar_functions, solver_functions
-from .file_parts import Keyword, PythonFile
+from .file_parts import Keyword, PythonFile, selfcheck_text
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
+    from .vectors import Vectors
 
 _USAGE = """\
 solve_point({{{point}}}{data}) returns {{output: (value, estimated error)}};
 solve_many(array of rows{data}) returns values, errors and info; see their docstrings."""
+
+_COMPILED_USAGE = """
+Compiled functions of your own call solution(array of parameters, rules), where
+rules = quadrature({{{point}}}{data}) is made once before."""
 
 _NUMBA_HEADER = '''import math
 import sys
@@ -87,12 +92,17 @@ _PARALLEL_KEYWORD = Keyword(
 )
 
 _HOOK = '''
+def arrays_of(rules):
+    """Return the arrays of three rules as `solve_batch` takes them."""
+    return {arrays}
+
+
 def solve_group(rows, rules{parallel}):
     """Return values, errors and info of rows, on three given rules."""
     parameters = {parameters}
     values, errors = (np.full((len(rows), N_OUTPUTS), np.nan) for _ in range(2))
     info = np.full((len(rows), 3), np.nan)
-{arrays}
+    arrays = arrays_of(rules)
 {body}
     failed = ~(info[:, 0] >= 0)
     info[failed, 0] = -np.maximum(np.nan_to_num(np.abs(info[failed, 0])), 1.0)
@@ -103,10 +113,63 @@ def solve_group(rows, rules{parallel}):
 _PARALLEL_BODY = """\
     work = len(rows) * max([1, *(np.size(array) for array in rules[0].values())])
     if parallel and work >= _PARALLEL_WORK and len(rows) > _CHUNK and numba.get_num_threads() > 1:
-{starts}
-        solve_rows_parallel({row_arguments})
+        starts = ({starts})
+        solve_rows_parallel(parameters, *arrays, values, errors, info, *starts)
     else:
-        solve_batch({batch_arguments})"""
+        solve_batch(parameters, *arrays, values, errors, info)"""
+
+_COMPILED_ENTRY = '''
+def quadrature(parameters, data=None, rtol=1e-11):
+    """Return nodes that suffice at a set of parameters, for `solution`.
+
+    Parameters
+    ----------
+    parameters, data, rtol
+        As in `solve_point`, which refuses what it refuses.
+
+    Returns
+    -------
+    tuple of arrays
+        For compiled functions; nothing in it depends on parameters but the nodes and tables of
+        `TABLE_PARAMETERS`.
+    """
+    parameters = given_parameters(parameters)
+    solve_point(parameters, data, rtol)
+    row = parameter_rows([[parameters[name] for name in PARAMETERS]])
+    table_values = [row[0, PARAMETERS.index(name)] for name in TABLE_PARAMETERS]
+    levels = Levels(table_values, data_columns(data))
+    (best,) = refine_group(row, np.arange(1), levels, rtol, unsolved(1), False)
+    return arrays_of(levels[best])
+
+
+@njit(**_FLAGS)
+def solution(parameters, rules):
+    """Return values, errors and whether there is a solution; call it from compiled functions.
+
+    Parameters
+    ----------
+    parameters : array (P,)
+        In the order of `PARAMETERS`. Errors say how well the nodes suit them; parameters that
+        `TABLE_PARAMETERS` names must be those of `quadrature`.
+    rules : tuple of arrays
+        From `quadrature`.
+
+    Returns
+    -------
+    values, errors : array (O,)
+        In the order of `OUTPUTS`; NaN and infinity where there is no solution.
+    solved : bool
+    """
+    values, errors = np.full((1, N_OUTPUTS), np.nan), np.full((1, N_OUTPUTS), np.inf)
+    info = np.full((1, 3), np.nan)
+    row = {row}
+    solve_rows(0, 1, row, *rules, values, errors, info{starts})
+    solved = info[0, 0] >= 0.0
+    if not solved:
+        values[:], errors[:] = np.nan, np.inf
+    kept = np.array({kept})
+    return values[0][kept], errors[0][kept], solved
+'''
 
 
 def files(
@@ -114,6 +177,7 @@ def files(
     tables: BakedTables | None = None,
     name: str | None = None,
     target: str = "numba",
+    vectors: Vectors | None = None,
 ) -> dict[str, str]:
     """Return {file name: text}; see :meth:`..lowered.LoweredSystem.files`."""
     if target not in ("numba", "python"):
@@ -123,11 +187,14 @@ def files(
     parts = [file.constants(estimates=False), solver_functions(program, target)]
     parts += [_parallel(program) if compiled else "", _hook(program, file.fixed, target)]
     parts += file.driver("solve_group", _PARALLEL_KEYWORD if compiled else None)
+    parts.append(_compiled_entry(program, file.fixed) if compiled else "")
     found = file.line_parts()
     parts += [helper_definitions(NumpyPrinter, "\n".join(found)) if file.line else "", *found]
+    parts.append(selfcheck_text(vectors))
     kind = "Compiled by numba" if compiled else "Plain Python with NumPy"
     header = _NUMBA_HEADER if compiled else PYTHON_HEADER
-    text = file.text(kind, header, parts, _USAGE, helpers=False)
+    usage = _USAGE + _COMPILED_USAGE if compiled else _USAGE
+    text = file.text(kind, header, parts, usage, helpers=False)
     return {f"{name or program.name}.py": text}
 
 
@@ -147,33 +214,48 @@ def _hook(program: Program, fixed: dict[str, float], target: str) -> str:
     """Return the function that solves rows on the arrays of three rules."""
     names = _rows_arguments(program)
     given = names[1 : names.index("results")]
-    lines = [f"    {name} = {_rows_of(program, name)}" for name in given]
+    # Python is faster with lists than with the elements of arrays.
+    lists = "" if target == "numba" else ".tolist()"
+    arrays = [_rows_of(program, x) + ("" if x.endswith("_reach") else lists) for x in given]
     columns = [
         f"np.full(len(rows), {fixed[str(p)]!r})"
         if str(p) in fixed
         else f"rows[:, PARAMETERS.index({str(p)!r})]"
         for p in program.parameters
     ]
-    parameters = (
-        f"np.stack([{', '.join(columns)}], axis=1)" if fixed else "np.ascontiguousarray(rows)"
-    )
-    solved = ", ".join(["parameters", *given, "values", "errors", "info"])
-    body = f"    solve_batch({solved})"
-    if target == "numba":
-        unknowns = len(program.newton_unknowns)
-        starts = f"        starts = np.full((len(rows), {unknowns}), np.nan)" if unknowns else ""
-        body = _PARALLEL_BODY.format(
-            starts=starts,
-            row_arguments=f"{solved}, starts" if unknowns else solved,
-            batch_arguments=solved,
-        ).replace("\n\n", "\n")
-    else:
-        # Python is faster with lists than with the elements of arrays.
-        lines += [f"    {x} = {x}.tolist()" for x in given if not x.endswith("_reach")]
-    parallel = ", parallel" if target == "numba" else ""
+    unknowns = len(program.newton_unknowns)
+    starts = f"np.full((len(rows), {unknowns}), np.nan)," if unknowns else ""
     return _HOOK.format(
-        parallel=parallel, parameters=parameters, arrays="\n".join(lines), body=body
-    ).replace("\n\n    ", "\n    ")
+        parallel=", parallel" if target == "numba" else "",
+        parameters=f"np.stack([{', '.join(columns)}], axis=1)"
+        if fixed
+        else "np.ascontiguousarray(rows)",
+        arrays="".join(["(\n", *(f"        {x},\n" for x in arrays), "    )"]) if arrays else "()",
+        body=_PARALLEL_BODY.format(starts=starts)
+        if target == "numba"
+        else "    solve_batch(parameters, *arrays, values, errors, info)",
+    )
+
+
+def _compiled_entry(program: Program, fixed: dict[str, float]) -> str:
+    """Return what compiled functions of a user call."""
+    free = [str(p) for p in program.parameters if str(p) not in fixed]
+    entries = [
+        repr(fixed[x]) if x in fixed else f"parameters[{free.index(x)}]"
+        for x in map(str, program.parameters)
+    ]
+    row = f"np.array([[{', '.join(entries)}]])" if entries else "np.zeros((1, 0))"
+    hidden = {str(size) for size in program.magnitudes.values()}
+    kept = [k for k, x in enumerate(program.outputs) if str(x) not in hidden]
+    unknowns = len(program.newton_unknowns)
+    texts = {
+        "{starts}": f", np.full((1, {unknowns}), np.nan)" if unknowns else "",
+        "{row}": row, "{kept}": repr(kept),
+    }  # fmt: skip
+    text = _COMPILED_ENTRY
+    for place, written in texts.items():
+        text = text.replace(place, written)
+    return text
 
 
 def _rows_of(program: Program, name: str) -> str:

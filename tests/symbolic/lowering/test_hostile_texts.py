@@ -47,9 +47,17 @@ def lowered_texts():
     return [(text, lower(system_with(text, place))) for text, place in places]
 
 
-@pytest.mark.parametrize("target", [t for t in TARGETS if t not in ("c", "julia")])
+def test_no_text_leaves_the_comment_in_fortran(lowered_texts):
+    for text, lowered in lowered_texts:
+        (source,) = lowered.files("fortran", name="kernel").values()
+        head, found, _ = source.partition("\nmodule kernel_kernel\n")
+        assert found and all(line.startswith("!") for line in head.split("\n")), text
+        assert all(line.isprintable() for line in source.split("\n")), text
+
+
+@pytest.mark.parametrize("target", [t for t in TARGETS if t not in ("c", "julia", "fortran")])
 def test_no_text_leaves_the_docstring_in_python(target, lowered_texts):
-    # All languages but C and Julia hold texts in the same docstring: a few of each, all of one.
+    # All files for Python hold texts in the same docstring: a few of each, all of one.
     for text, lowered in lowered_texts if target == "python" else lowered_texts[::5]:
         (source,) = lowered.files(target, name="kernel").values()
         tree = ast.parse(source.encode())

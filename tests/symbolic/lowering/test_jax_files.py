@@ -34,6 +34,14 @@ VECTORS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def numbers_of_64_bits():
+    """Files change no setting: who differentiates asks for these numbers."""
+    enabled = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    with enabled(True):
+        yield
+
+
 def load(lowered, target=jax_files, **options):
     (text,) = target.files(lowered, **options).values()
     return module_of(text)

@@ -382,6 +382,7 @@ def test_a_class_that_is_defined_again_takes_the_place_of_the_first(registry):
         (cube_root, {"python": "fn_cube_root"}, "no helper"),
         (cube_root, {"python": ("cube_root", "def cube_root(x): ...")}, "begins with"),
         (cube_root, {"python": ("fn_relu", "def fn_relu(x):\n    return x\n")}, "another helper"),
+        (sp.tanh, {"pascal": "tanh"}, "knows no target pascal; give one of python="),
         (sp.tanh, {"c": "sin"}, "cannot be replaced"),
         (sp.Function("tanh"), {"c": "tanh"}, "another function is known by the name"),
     ],
@@ -393,7 +394,7 @@ def test_refusals_of_the_registry(registry, function, texts, message):
 
 def test_unknown_targets_are_refused():
     with pytest.raises(EmissionError, match="target must be one of numba"):
-        known_functions("fortran")
+        known_functions("pascal")
 
 
 def test_functions_of_a_program():
