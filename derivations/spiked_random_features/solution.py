@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ORDER_PARAMETERS = ("V1", "V2", "m", "theta", "psi", "q1", "q2")
 CONJUGATES = ("V1_hat", "V2_hat", "theta_hat", "psi_hat", "q1_hat", "q2_hat")
 
-_ERRORS = ("training_error", "training_loss", "test_loss", "objective")
 _ACROSS = tuple(str(k) for k in range(2, MOST_DIRECTIONS + 2))
 _OVERLAPS = tuple(f"psi{k}" for k in _ACROSS)
 _THEIR_CONJUGATES = tuple(f"psi{k}_hat" for k in _ACROSS)
@@ -254,7 +253,10 @@ def solution_from(
     zero = 0.0 if digits is None else 0 * outputs["test_error"]
     return Solution(
         test_error=outputs["test_error"],
-        **{name: outputs.get(name) for name in _ERRORS},
+        training_error=outputs.get("training_error"),
+        training_loss=outputs.get("training_loss"),
+        test_loss=outputs.get("test_loss"),
+        objective=outputs.get("objective"),
         metrics={name: outputs[name] for name in metrics},
         order_parameters={
             name: outputs.get(name, zero)

@@ -29,14 +29,14 @@ from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.gaussian.ramp_moments import labelled_ramp_moment, ramp_moment
 from ....symbolic.losses.convex_losses import is_kinked, without_cases
 from ....symbolic.losses.proximal import MoreauEnvelope, Proximal
-from ..physics import Prediction, gamma, kappa, noise, rho
+from ..physics import T0, T1, T2, Prediction, gamma, kappa, noise, rho
 from .labels import Labels, takes_signs_only
 from .losses import ConvexLoss, x, y
 from .smoothing import LabelledEnvelope, closed_moments, smoothed_envelope, smoothed_loss
 
 s, g, eta = sp.symbols("s g eta", real=True)
 _a, _V, _v = sp.Symbol("a", real=True), sp.Symbol("V", positive=True), sp.Symbol("v", positive=True)
-_omega = sp.Symbol("omega", real=True)
+_omega, _label = sp.symbols("omega label", real=True)
 # A table: the mean of the field whose sign is the label, in its standard deviations. It sets a
 # scale in κ as tables do; nothing should look for another where signs of it are taken.
 _teacher_mean = sp.Function("teacher_mean", real=True)(kappa)
@@ -191,7 +191,7 @@ class LabelAverages:
             chance = self.label_function if self.aligned else self.labels.probability(1, field_)
             other = 1 - chance if self.aligned else self.labels.probability(-1, field_)
             return self._two_terms(chance, other)
-        label = self.label_function if self.aligned else certain
+        label = self.label_function if self.aligned else _label
         signs = self.labels.is_binary or takes_signs_only(self.labels.teacher)
         if self.loss.is_residual:
             noisy = noise if self.labels.has_noise else sp.S.Zero
@@ -233,7 +233,21 @@ class LabelAverages:
 
     def _over_label(self, value: Callable[[_Term], sp.Expr]) -> sp.Expr:
         total = sp.Add(*(t.weight * value(t) for t in self.terms))
-        return total if self.aligned else GaussianExpectation(total, s)
+        if self.aligned:
+            return total
+        if total.has(_label) and total.is_polynomial(s, _label):
+            polynomial = sp.Poly(total, s, _label)
+            if polynomial.total_degree() <= 2:
+                return sp.Add(*(c * self._moments[powers] for powers, c in polynomial.terms()))
+        certain = self.labels.label(gamma * kappa + rho * s)
+        return GaussianExpectation(total.xreplace({_label: certain}), s)
+
+    @property
+    def _moments(self) -> dict[tuple[int, int], sp.Expr]:
+        """Moments of s and of the label without noise, given kappa, by their powers."""
+        square = T2 - noise if self.labels.has_noise else T2
+        one, zero = sp.S.One, sp.S.Zero
+        return {(0, 0): one, (1, 0): zero, (2, 0): one, (0, 1): T0, (1, 1): T1, (0, 2): square}
 
     def _smoothed(self, term: _Term, j: int, k: int) -> sp.Expr:
         """Average a derivative of the envelope over η."""

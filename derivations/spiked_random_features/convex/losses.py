@@ -197,6 +197,11 @@ class ConvexLoss:
         return _is_residual(self.expr)
 
     @cached_property
+    def is_square(self) -> bool:
+        """Whether the loss is the square of the residual but for a factor."""
+        return self.is_residual and not is_kinked(self.expr, x) and self.expr.diff(x, 3) == 0
+
+    @cached_property
     def is_margin(self) -> bool:
         """Whether, for labels ±1, the loss is one of y x."""
         return sp.simplify(self.at_label(-1) - self.at_label(1).subs(x, -x)) == 0

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,13 +125,13 @@ class ReadoutSolver:
             law = self._residuals(law)
             places, width = bends(_distances(law, self._kinks))
             inner = _SEEN * np.sqrt(law.free_variance) / self._label_slopes(law)
-        elif inner_nodes:
-            smoothed = law._replace(variance=law.variance + _LOSS_WIDTH**2)
-            # Of signs, and of a loss that bends where the proximal point leaves a slope of zero.
-            places, width = bends([*_distances(law, (0.0,))[:1], *_distances(smoothed, (0.0,))])
-            inner = inner_widths(law, smooth=not self._kinks)
         else:
-            places, width = folds(law, self._kinks, self._field)
+            places, width = folds(law, self._kinks, None if inner_nodes else self._field)
+        if inner_nodes and not residual:
+            smoothed = law._replace(variance=law.variance + _LOSS_WIDTH**2)
+            bent, narrow = bends(_distances(smoothed, (0.0,)), places)
+            places, width = [*places, *bent], min(width, narrow)
+            inner = inner_widths(law, smooth=not self._kinks)
         usual = self._steep
         if width >= self.arrays.narrowest:
             places, width = [], math.inf
@@ -139,8 +139,13 @@ class ReadoutSolver:
             return None
         if usual is not None:
             places, width = [*usual.places, *places], min(width, usual.width)
-        narrower = None if inner is None else partial(np.interp, xp=NODES, fp=inner)
-        steep = Steep(tuple(places), width, self._elsewhere, narrower)
+
+        widths = np.full_like(NODES, math.inf) if inner is None else inner
+
+        def narrower(x: Array) -> Array:
+            return np.asarray(np.interp(x, NODES, widths))
+
+        steep = Steep(tuple(places), width, self._elsewhere, narrower if inner_nodes else None)
         return KernelArrays(
             self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays
         )
@@ -151,7 +156,7 @@ class ReadoutSolver:
         spread = tables["T_2"] - tables["T_0"] ** 2 - 2 * law.covariance * tables["T_1"]
         return law._replace(
             mean=law.mean - tables["T_0"],
-            variance=np.maximum(law.variance + spread, law.free_variance) + noise,
+            variance=np.maximum(law.variance + spread, law.free_variance + noise),
             free_variance=law.free_variance + noise,
         )
 
@@ -211,7 +216,7 @@ class ReadoutSolver:
             kernel, self.arrays, parameters, usual, "ridge",
             rtol=rtol, workers=workers, anchors=self._anchors,
             start_at=lambda rows, value: self._start(alphas[rows], value),
-            sharper=self._sharper, gently=True,
+            sharper=self._sharper, gently=not self.loss.is_square,
         )  # fmt: skip
         if not found.converged.all():
             raise refusal(kernel, parameters, found)
@@ -293,6 +298,8 @@ _FARTHEST = 5.0
 # Widths of steps that are smoothed by a Gaussian variable, in its standard deviations: in kappa
 # and in the inner variable, whose rules have steps of other lengths to a width.
 _BEND, _SEEN = 2.0, 1.4
+# Wider bends are seen by panels of any line.
+_SHALLOW = 0.5
 # Where slopes of labels are looked for, in s.
 _FIELDS = np.linspace(-6.0, 6.0, 61)
 # Coefficients of the cubic through values at 0, 1, 2 and 3, and steps of Newton's method for it.
@@ -398,18 +405,18 @@ def _zero_between(level: Array, k: int) -> float:
 def _distances(law: Law, kinks: Sequence[float]) -> list[Array]:
     """Return how far predictions are from kinks and the ends of their ramps, in deviations."""
     ends = [end for kink in kinks for end in (kink, kink - law.step, kink + law.step)]
-    # Where the student saturates the variance underflows.
-    deviation = np.sqrt(np.maximum(law.variance, np.finfo(float).tiny))
-    return [(law.mean - end) / deviation for end in ends]
+    return [(law.mean - end) / np.sqrt(law.variance) for end in ends]
 
 
-def bends(distances: Sequence[Array]) -> tuple[list[float], float]:
+def bends(distances: Sequence[Array], known: Sequence[float] = ()) -> tuple[list[float], float]:
     """Return places that are as near as averages over all but kappa are narrow, and their width.
 
     Parameters
     ----------
     distances : sequence of array
         Of predictions from where an integrand bends, in standard deviations, at :data:`NODES`.
+    known : sequence of float
+        Places that there are anyway.
     """
     steepness = np.zeros_like(NODES)
     for level in distances:
@@ -420,9 +427,9 @@ def bends(distances: Sequence[Array]) -> tuple[list[float], float]:
         widths = np.maximum(_BEND / steepness, _SMALLEST_WIDTH)
     places: list[float] = []
     for k in np.argsort(widths, kind="stable"):
-        if widths[k] > 1.0:
+        if widths[k] > _SHALLOW:
             break
-        if all(abs(NODES[k] - place) > widths[k] for place in places):
+        if all(abs(NODES[k] - place) > widths[k] for place in (*known, *places)):
             places.append(float(NODES[k]))
     return places, float(np.min(widths))
 
