@@ -51,7 +51,6 @@ from giantstep.pages import Indented, Listing, Page, Table
 from giantstep.result import Number, Result, quantity
 from giantstep.runtime.precision import local_context
 from giantstep.symbolic.exact.enclosures import Enclosure
-from giantstep.symbolic.systems.equations import FreeEnergy
 
 STEP = OneGradientStep("erf", "erf", alpha=2.5, beta=1.2, step_size=3.0, noise_variance=0.16)
 SPIKED = SpikedRandomFeatures("erf", "erf")
@@ -173,7 +172,6 @@ MADE: dict[str, Callable[[], Any]] = {
     ),
     "TargetOutcome": lambda: SEEN,
     "ConjectureReport": lambda: ConjectureReport("dandi-1", (SEEN,), "4 networks"),
-    "Landscape": lambda: ISING.landscape("m", (-0.99, 0.99), beta=1.5, h=0.02),
     "FirstStep": lambda: gs.first_step("erf", "x1 + He(2, x2)"),
     "SampleComplexity": lambda: gs.sample_complexity("relu", "x1*x2 + He(3, x1)"),
     "GiantStep": lambda: gs.giant_step("x1*x2 + He(3, x1)", "relu", noise_variance="1/4"),
