@@ -84,4 +84,5 @@ def test_latex_takes_all_of_it(tmp_path):
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:]
-    assert "Overfull" not in done.stdout
+    # An equation of many lines may be higher than a page, never wider than its text.
+    assert r"Overfull \hbox" not in done.stdout
