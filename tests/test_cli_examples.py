@@ -206,8 +206,8 @@ def test_names_of_the_last_release_are_taken(capsys):
 
 
 def test_a_kernel_goes_into_a_file_of_its_language(folder, capsys):
-    assert main(["kernel", "sherrington-kirkpatrick", "--out", "sk.f90"]) == 2
-    assert "--out must end in .py, .c, .h, .jl" in capsys.readouterr().err
+    assert main(["kernel", "sherrington-kirkpatrick", "--out", "sk.cpp"]) == 2
+    assert "--out must end in .py, .c, .h, .jl, .f90" in capsys.readouterr().err
     target = ["--target", "c", "--out", "sk.jl"]
     assert main(["kernel", "sherrington-kirkpatrick", *target]) == 2
     assert "suffix of another language than c" in capsys.readouterr().err

@@ -80,7 +80,7 @@ def test_formulas_of_coefficients(run: Run) -> None:
     given = ("expand", "one-step", "small-ridge", "--beta", 2, "--order", 0, "--formulas")
     code, text, err = run(*given, *ERF)
     assert (code, err) == (0, "")
-    assert text.splitlines()[-1].startswith(r"R_\mathrm{GD} = ") and "s_{0}" in text
+    assert r"\begin{aligned} R_\mathrm{GD} &= " in text.splitlines()[-1] and "s_{0}" in text
     # A student without nonlinear part has none.
     code, text, err = run(*given, "--student", "z", "--teacher", "erf")
     assert (code, err) == (0, "")

@@ -269,7 +269,7 @@ def test_large_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     # E erf(h t + z) = erf(h t/sqrt(3)).
     assert "sqrt(3)" in text
     data = xr.load_dataset(out.with_suffix(".nc"))
-    assert float(data["best_amplitude"]) == pytest.approx(3**0.5, rel=1e-12)
+    assert float(data["amplitude"]) == pytest.approx(3**0.5, rel=1e-12)
     assert float(data["tau_star"]) == 0 < float(data["J"].min())
 
 

@@ -35,6 +35,7 @@ if typing.TYPE_CHECKING:
         Check as Check,
         Finding as Finding,
     )
+    from .derivations.dataset_result import Simulation as Simulation
     from .derivations.expansions.expansion import Expansion as Expansion
     from .derivations.explore import explore as explore
     from .derivations.first_gradient.first_step import first_step as first_step

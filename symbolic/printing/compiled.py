@@ -187,7 +187,9 @@ def _check_symbols(formula: Formula) -> None:
     known = {s for a in formula.arguments for s in (a if isinstance(a, tuple) else (a,))}
     values = formula.values if isinstance(formula.values, Sequence) else [formula.values]
     marks = {a: sp.Dummy() for a in known}
-    unknown = set().union(*(sp.sympify(v).xreplace(marks).free_symbols for v in values))
+    unknown = set().union(
+        *(sp.sympify(v, strict=True).xreplace(marks).free_symbols for v in values)
+    )
     missing = ", ".join(sorted(map(str, unknown - set(marks.values()))))
     if missing:
         raise ParameterError(f"the expressions hold {missing}, which is not among the arguments")

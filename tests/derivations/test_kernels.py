@@ -308,7 +308,7 @@ def test_stages_and_targets_are_listed_when_unknown(glass, tmp_path):
     with pytest.raises(ParameterError, match="stage must be one of equations"):
         glass.inspect("nothing")
     with pytest.raises(EmissionError, match="target must be one of numba"):
-        glass.source("fortran")
+        glass.source("cobol")
     with pytest.raises(ParameterError, match="suffix"):
         glass.write(tmp_path / "glass.txt")
 

@@ -228,7 +228,8 @@ def test_equations_look_as_in_the_paper(model):
 
 def test_model_prints_in_notebooks(model):
     text = model._repr_latex_()
-    assert text == model_latex(model)
+    assert text == rf"$\displaystyle {model_latex(model)}$"
+    assert model.latex() == model_latex(model)
     assert text.startswith(r"$\displaystyle \begin{aligned}") and text.endswith("$")
     assert r"\gamma &= 0." in text
     assert_balanced(text)

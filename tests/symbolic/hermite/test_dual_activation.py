@@ -97,7 +97,7 @@ def test_faces():
     assert r"\mathbb{E}\left[f(u)\,g(v)\right] = " in relu._repr_latex_()
     series = dual_activation("tanh", rho, order=3)
     assert repr(series).endswith("Hermite series to order 3)")
-    assert series.latex().endswith(r"O\left(\rho^{4}\right)")
+    assert series.latex().endswith(r"+ O\left(\rho^{4}\right)\end{aligned}")
 
 
 @pytest.mark.parametrize("value", [2, -sp.Rational(3, 2), sp.I, sp.Symbol("r")])
