@@ -129,9 +129,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "BranchDiagram": diagram,
     "Branch": lambda: diagram().branches[0],
     "SpecialPoint": lambda: diagram().points[0],
-    "Landscape": lambda: lower(
-        SaddlePointSystem.from_free_energy(ENERGY, name="magnet")
-    ).landscape("m", (-1, 1), points=20, beta=1.5, h=0.02),
+    "Landscape": lambda: ISING.landscape("m", (-0.99, 0.99), beta=1.5, h=0.02),
     "PhaseDiagram": plane,
     "TransitionLine": lambda: plane().lines[0],
     "Spectrum": lambda: SPIKED.spectrum(alpha=2, points=100),

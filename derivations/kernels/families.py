@@ -9,11 +9,11 @@ parameters that move.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import sympy as sp
@@ -63,7 +63,8 @@ _WORDS = frozenset(
 )  # fmt: skip
 
 # Kernels at given unknowns that were made for a kernel, by what they are for.
-_OPENED: WeakKeyDictionary[Kernel, dict[tuple[str, ...], Kernel]] = WeakKeyDictionary()
+# By identity: kernels of one code are equal, with and without a free energy to derive more from.
+_OPENED: dict[int, dict[tuple[str, ...], Kernel]] = {}
 
 
 @dataclass(frozen=True)
@@ -359,7 +360,10 @@ class OpenKernel:
 
     def opened(self, key: tuple[str, ...], make: Callable[[], SaddlePointSystem]) -> Kernel:
         """Return the kernel of a system that was derived from this one, made once for each key."""
-        known = _OPENED.setdefault(self.kernel, {})
+        if id(self.kernel) not in _OPENED:
+            _OPENED[id(self.kernel)] = {}
+            weakref.finalize(self.kernel, _OPENED.pop, id(self.kernel))
+        known = _OPENED[id(self.kernel)]
         if key not in known:
             known[key] = lower(make(), cache_folder=self.kernel.cache_folder)
         return known[key]

@@ -31,11 +31,11 @@ if typing.TYPE_CHECKING:
         positive as positive,
     )
     from .derivations.curves import Curve as Curve
+    from .derivations.dataset_result import Simulation as Simulation
     from .derivations.evidence import (
         Check as Check,
         Finding as Finding,
     )
-    from .derivations.dataset_result import Simulation as Simulation
     from .derivations.expansions.expansion import Expansion as Expansion
     from .derivations.explore import explore as explore
     from .derivations.first_gradient.first_step import first_step as first_step

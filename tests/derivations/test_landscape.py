@@ -123,3 +123,16 @@ def test_overlaps_of_ridge_regression():
     assert point.value == pytest.approx(kernel.solve(alpha=2, ridge=0.1).values["m"], abs=1e-8)
     with pytest.raises(StructureError, match="with V1 held"):
         kernel.landscape("V1", (0.1, 2), alpha=2, ridge=0.1)
+
+
+def test_what_is_derived_belongs_to_one_kernel():
+    energy = m**2 / 2 - sp.log(2 * sp.cosh(beta * (m + h))) / beta
+    mean_field = gs.SaddlePointSystem.from_fixed_point(
+        {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
+    )
+    free_energy = gs.FreeEnergy(energy, (m,), (), (beta, h))
+    without = gs.lower(mean_field)
+    having = gs.lower(gs.SaddlePointSystem.from_free_energy(free_energy, name="magnet"))
+    assert without == having  # the same code, but one has a free energy
+    assert len(without.branches("h", (-0.1, 0.1), bounds={"m": (-1, 1)}, beta=1.5).branches) == 3
+    assert len(having.landscape("m", (-1, 1), beta=1.5, h=0.02).points) == 3
