@@ -11,6 +11,7 @@ import contextlib
 import html
 import importlib.util
 import math
+import numbers
 import socket
 import warnings
 import webbrowser
@@ -74,9 +75,10 @@ def subject_of(model: object, **values: float) -> Subject:
         )
     found = _of_kernel(model) if isinstance(model, Kernel) else _of_model(model)
     for name, value in values.items():
-        if name not in found.values or not math.isfinite(value):
+        is_number = isinstance(value, numbers.Real) and math.isfinite(value)
+        if name not in found.values or not is_number:
             names = ", ".join(found.values)
-            raise ParameterError(f"{name}={value}: sliders are finite numbers named {names}")
+            raise ParameterError(f"{name}={value!r}: sliders are finite numbers named {names}")
     return replace(found, values={**found.values, **values})
 
 

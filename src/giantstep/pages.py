@@ -10,6 +10,7 @@ import html
 import itertools
 import os
 import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -188,11 +189,19 @@ def latex_text(text: str) -> str:
 
     Examples
     --------
-    >>> print(latex_text("test_error, 5 %"))
-    \text{test\_error, 5 \%}
+    >>> print(latex_text("test_error, 5 %"), latex_text("over λ"))
+    \text{test\_error, 5 \%} \text{over }\lambda
     """
-    escaped = re.sub(r"([&%$#_{}])", r"\\\1", text)
-    return rf"\text{{{escaped}}}"
+    parts = re.split(r"([α-ωΓΔΘΛΞΠΣΥΦΨΩ])", text)
+    # What was split at stands at odd places.
+    for k, part in enumerate(parts):
+        if k % 2:
+            name = unicodedata.name(part).split()[-1].replace("LAMDA", "LAMBDA")
+            parts[k] = "\\" + (name.lower() if part.islower() else name.capitalize())
+        elif part:
+            escaped = re.sub(r"([&%$#_{}])", r"\\\1", part)
+            parts[k] = rf"\text{{{escaped}}}"
+    return "".join(parts)
 
 
 def columns(rows: Sequence[Sequence[str]], column: int = 0) -> str:

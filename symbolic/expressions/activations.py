@@ -18,7 +18,7 @@ import sympy as sp
 
 from ...errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
 from ...pages import InLatex, shorten
-from .arguments import is_array, on_arrays, text_of_function
+from .arguments import as_expression, is_array, on_arrays, text_of_function
 from .exact_numbers import require_evaluated
 from .expression_reader import OTHER_WORDS
 from .expression_text import (
@@ -137,7 +137,7 @@ class Activation(InLatex):
                 f"an activation takes a SymPy expression, not the text {argument!r}; "
                 "use sympy.Symbol or giantstep.symbolic.expressions.parser.parse_expression"
             )
-        return self.expr.xreplace({z: sp.sympify(argument, strict=True)})
+        return self.expr.xreplace({z: as_expression(argument, "argument")})
 
     def __str__(self) -> str:
         return self.name

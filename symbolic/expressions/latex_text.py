@@ -65,6 +65,19 @@ _TOKEN = re.compile(
 )
 
 
+def written(expr: sp.Expr) -> str:
+    r"""Return an expression in LaTeX, also where a symbol has a Greek letter and braces.
+
+    Examples
+    --------
+    >>> print(written(2 * sp.Symbol("mu_{>1}^2")), sp.latex(2 * sp.Symbol("mu_{>1}^2")))
+    2 \mu_{>1}^2 2 mu_{>1}^2
+    """
+    # SymPy prints names with braces as they are.
+    braced = [s for s in expr.free_symbols if "{" in s.name and s.name.startswith(tuple(GREEK))]
+    return str(sp.latex(expr, symbol_names={s: f"\\{s.name}" for s in braced}))
+
+
 def latex_names(text: str) -> set[str]:
     r"""Return the names that a LaTeX text may hold as variables; x_{1} counts as x1.
 

@@ -7,6 +7,7 @@ turns it into functions without SymPy.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ from typing import Any, Literal, TypeAlias, overload
 
 import sympy as sp
 
-from ...errors import EmissionError, ParameterError
+from ...errors import EmissionError, MissingDependencyError, ParameterError
 from ...runtime.generated import GeneratedFunction, defined
-from ..expressions.arguments import compile_arrays_with
+from ..expressions.arguments import as_expression, compile_arrays_with
 from .language import Function, Kind, Language, Parameter
 from .printers import (
     CPrinter,
@@ -102,7 +103,7 @@ def compiled(
     ----------
     expressions : Expr or sequence of Expr
         The function returns one value, or a tuple. What is constant is returned as one number.
-    arguments : sequence of Symbol or tuple of Symbol
+    arguments : Symbol, or sequence of Symbol or tuple of Symbol
         A tuple stands for the columns of one array, of shape (n, k); not in C, Julia and Fortran.
     target : str or mpmath context
         What the function computes with: ``"numpy"`` arrays, ``"python"`` floats, ``"numba"``
@@ -118,10 +119,14 @@ def compiled(
 
     Raises
     ------
+    ExpressionError
+        If an expression is a text, which :func:`giantstep.parse_expression` reads.
     ParameterError
         If an expression holds symbols that are no arguments.
     EmissionError
         If the target is unknown, or an expression holds what it cannot compute.
+    MissingDependencyError
+        Without JAX or PyTorch where that is the target.
 
     Examples
     --------
@@ -138,11 +143,20 @@ def compiled(
     }
     <BLANKLINE>
     """
-    values = expressions if isinstance(expressions, sp.Basic) else tuple(expressions)
+    arguments = (arguments,) if isinstance(arguments, sp.Symbol) else tuple(arguments)
+    if isinstance(expressions, sp.Basic | str):
+        values: Values = as_expression(expressions, "expressions")
+    else:
+        values = tuple(as_expression(v, f"expressions[{k}]") for k, v in enumerate(expressions))
     if target in _LANGUAGES:
-        return _text(values, tuple(arguments), _LANGUAGES[target]())
+        return _text(values, arguments, _LANGUAGES[target]())
     language = target if isinstance(target, str) else "mpmath"
-    source = _unnamed(values, tuple(arguments), language)
+    source = _unnamed(values, arguments, language)
+    if language in ("jax", "torch") and importlib.util.find_spec(language) is None:
+        raise MissingDependencyError(
+            f"target {language!r} needs {language}, which is not installed; "
+            f"use pip install {language}"
+        )
     if language == target != "numba":
         return GeneratedFunction(source, "function")
     # Compiled functions call only what numba knows itself.

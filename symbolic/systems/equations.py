@@ -23,6 +23,7 @@ from ...errors import ParameterError, StructureError
 from ...pages import InLatex
 from ..expressions.averages import Average
 from ..expressions.functions import with_cosh
+from ..expressions.latex_text import written
 from ..gaussian.integration_by_parts import reduced
 from ..gaussian.jumps import integrate_deltas, jumps_as_steps
 from .replica_stability import SingleSite, replicon
@@ -114,7 +115,7 @@ class FreeEnergy(InLatex):
 
     def latex(self) -> str:
         """Return the free energy in LaTeX, without delimiters."""
-        return f"f = {sp.latex(self.expression)}"
+        return f"f = {written(self.expression)}"
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,8 @@ class Equation(InLatex):
     def latex(self) -> str:
         """Return the equation in LaTeX, without delimiters."""
         if self.value is None:
-            return f"0 = {sp.latex(self.residual)}"
-        return f"{sp.latex(self.unknown)} = {sp.latex(self.value)}"
+            return f"0 = {written(self.residual)}"
+        return f"{written(self.unknown)} = {written(self.value)}"
 
 
 def stationarity(free_energy: FreeEnergy) -> dict[sp.Symbol, sp.Expr]:

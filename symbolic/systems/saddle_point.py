@@ -24,6 +24,7 @@ from sympy.core.function import AppliedUndef
 from ...errors import EmissionError, ParameterError, StructureError
 from ...pages import Typeset
 from ..expressions.arguments import as_expression
+from ..expressions.latex_text import written
 from ..gaussian.expectation import ranges_over_the_line
 from .equations import (
     REPLICON,
@@ -403,9 +404,9 @@ class SaddlePointSystem(Typeset):
         """Return the equations in LaTeX, as one aligned environment."""
         rows = []
         for e in self.equations:
-            left = sp.Integer(0) if e.value is None else e.unknown
+            left = sp.S.Zero if e.value is None else e.unknown
             right = e.residual if e.value is None else e.value
-            rows.append(rf"{sp.latex(left)} &= {sp.latex(right)}")
+            rows.append(rf"{written(left)} &= {written(right)}")
         return r"\begin{aligned} " + r" \\ ".join(rows) + r" \end{aligned}"
 
     def __str__(self) -> str:
