@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from html.parser import HTMLParser
 
@@ -10,6 +11,8 @@ import sympy as sp
 
 import giantstep as gs
 from giantstep.errors import ParameterError
+
+from . import browser
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -95,3 +98,17 @@ def test_a_report_opens_no_figure_and_needs_its_ending(model, tmp_path):
     assert not plt.get_fignums()
     with pytest.raises(ParameterError, match=r"a report is written as \.html, not"):
         result.report(tmp_path / "a.pdf")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium")
+def test_a_browser_opens_reports_without_complaint(model, tmp_path):
+    pytest.importorskip("bokeh")  # for its server, which speaks to browsers
+    model.curve(alpha=[0.5, 1, 2], ridge=0.1).report(tmp_path / "curve.html")
+    gs.staircase("x1 + x1*x2").report(tmp_path / "staircase.html")
+    pages = sorted(tmp_path.glob("*.html"))
+    assert len(pages) == 2 and asyncio.run(browser.complaints_of(pages)) == []
+    # What it would find: a page that asks for something of another machine.
+    wrong = tmp_path / "wrong.html"
+    wrong.write_text('<img src="http://127.0.0.1:9/x.png">')
+    assert "asks for http://127.0.0.1:9/x.png" in asyncio.run(browser.complaints_of([wrong]))[0]
