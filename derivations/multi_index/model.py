@@ -433,6 +433,8 @@ class MultiIndex(SavedModel, HasOptima):
         """
         ratio = positive_number("alpha", alpha)
         if digits is not None or certify:
+            option = "digits" if digits is not None else "certify"
+            self._require_one(f"the solution with {option}=")
             kernel, start = self._kernel_near(ratio)
             return kernel.solve(alpha=ratio, start=start, digits=digits, certify=certify)
         if self.channel.directions > 1:
