@@ -21,9 +21,9 @@ with certificates (derived here).
 Given :math:`x_U = u`, y is a polynomial in the Gaussian vector q of :math:`W = V^* \cap U^\perp`,
 and by Stein's lemma :math:`\mathbb{E}[y^p q] = \mathbb{E}[\nabla_q y^p]` and
 :math:`\mathbb{E}[y^p (q q^T - P_W)] = \mathbb{E}[\nabla_q^2 y^p]` are inner products of Hermite
-coefficients in which y² is the only power that is multiplied out. Both are polynomials in u, so that single rational points
-  suffice. All is done without denominators: W has an orthogonal basis n_a of integer vectors and
-  :math:`q = \sum_a n_a t_a/|n_a|^2`, where t_a has the variance \|n_a\|².
+coefficients in which y² is the only power that is multiplied out. Both are polynomials in u, so
+that single rational points suffice. All is done without denominators: W has an orthogonal basis n_a
+of integer vectors and :math:`q = \sum_a n_a t_a/|n_a|^2`, where t_a has the variance \|n_a\|².
 """
 
 from __future__ import annotations
