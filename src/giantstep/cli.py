@@ -101,7 +101,7 @@ def report(message: str) -> None:
 _EPILOG = """\
 examples:
   giantstep curve --student tanh --teacher sin --simulate
-  giantstep curve --student erf --teacher "sin(z) + He(3, z)/6" --alpha 0.5,1,2 --table-only
+  giantstep curve --student erf --teacher "sin(z) + He(3, z)/6" --alpha 0.5,1,2
   giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1 --digits 50
   giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1 --certify
   giantstep expand srf large-alpha --student tanh --teacher sin --ridge 0.1
