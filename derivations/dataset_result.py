@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -77,6 +77,10 @@ class DatasetResult(Result):
 
     def __contains__(self, name: str) -> bool:
         return name in self.dataset
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the outputs, as datasets do."""
+        return map(str, self.dataset.data_vars)
 
     def __getattr__(self, name: str) -> Any:
         dataset = self.__dict__.get("dataset")

@@ -26,6 +26,11 @@ def _step(x: sp.Expr) -> sp.Expr:
 
 
 def _clip(x: sp.Expr, low: sp.Expr, high: sp.Expr) -> sp.Expr:
+    if (high - low).is_negative:
+        raise ParameterError(f"its lower end {low} is above its upper end {high}")
+    if (high - low).is_nonnegative:
+        # Between the ends x itself, without rounding.
+        return x - relu(x - high) + relu(low - x)
     return _larger(low, _smaller(x, high))
 
 

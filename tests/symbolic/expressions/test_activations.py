@@ -76,7 +76,7 @@ def test_properties(name, parity, kinks, jumps, pole_distance):
         (sp.Max(x, -x), "abs", sp.Abs(z)),
         ("leaky_relu(1/5)", "leaky_relu(1/5)", relu(z) - relu(-z) / 5),
         ("elu(z, 1)", "elu", relu(z) + sp.exp(-relu(-z)) - 1),
-        ("clip(z, -1, 1)", "hardtanh", relu(z + 1) - relu(z - 1) - 1),
+        ("clip(z, -1, 1)", "hardtanh", z - relu(z - 1) + relu(-z - 1)),
         ("Max(z, 0)", "relu", relu(z)),
     ],
 )
@@ -94,6 +94,7 @@ def test_specifications(spec, name, expr):
         ("tanh(x)", ExpressionError, "unknown name 'x'"),
         ("He", ExpressionError, r"write He\(3, z\)"),
         ("He65", ExpressionError, "order"),
+        ("clip(z, 2, -2)", ExpressionError, "its lower end 2 is above its upper end -2"),
         ("celu(0)", ExpressionError, "its number must not be 0"),
         ("elu(z, 1, 2)", ExpressionError, r"instead of 1 or 2; write elu\(x\) or elu\(x, 1/5\)"),
         ("silu", ExpressionError, "did you mean .swish."),
