@@ -124,7 +124,10 @@ class ReadoutSolver:
         if residual:
             law = self._residuals(law)
             places, width = bends(_distances(law, self._kinks))
-            inner = _SEEN * np.sqrt(law.free_variance) / self._label_slopes(law)
+            seen = _SEEN * np.sqrt(law.free_variance) / self._label_slopes(law)
+            # Labels without noise are narrower than uniform rules can see; those that come near
+            # agree with each other before they are right, while the usual ones show their errors.
+            inner = seen if np.min(seen) >= _SMALLEST_INNER else None
         else:
             places, width = folds(law, self._kinks, None if inner_nodes else self._field)
         if inner_nodes and not residual:
