@@ -137,9 +137,7 @@ def _arguments(values: Mapping[str, Any]) -> str:
 def _told(answer: Callable[[Any], Any] | None, values: Values) -> tuple[Any, str]:
     """Return an answer, or what a model refuses: then lines stay as they were."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ApproximationWarning)
-            return (None if answer is None else answer(values)), ""
+        return (None if answer is None else answer(values)), ""
     except GiantstepError as error:
         return None, html.escape(str(error).splitlines()[0])
 
@@ -242,7 +240,10 @@ class ExplorePage:
         chosen = {"over": self.over.value, "of": self.of.value}
         self.link.value = f"?{urlencode(values | {k: v for k, v in chosen.items() if v})}"
         self.python.value = _told(self.subject.code, values)[0] or ""
-        self.status.text = _told(self._update_curve, values)[1]
+        # Here alone, for filters of warnings are those of all threads.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ApproximationWarning)
+            self.status.text = _told(self._update_curve, values)[1]
 
     def settle(self, attr: str, old: object, new: object) -> None:
         """Follow a slider that was let go: spectrum and landscape, too, beside the page."""
