@@ -774,7 +774,7 @@ def letter_bounds(
     import giantstep as gs
 
     found = gs.letter_bounds(student, teacher, strengths, variances, alignment=alignment)
-    errors = dict(zip(("lower", "upper"), map(float, found.errors), strict=True))
+    errors = {name: float(found.errors[name]) for name in ("lower", "upper")}
     return Answer(_attributes(found, "lower upper"), errors)
 
 
