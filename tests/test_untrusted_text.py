@@ -8,6 +8,7 @@ import sympy as sp
 
 import giantstep as gs
 from giantstep.symbolic.expressions.exact_numbers import require_exact
+from giantstep.symbolic.expressions.expression_documents import read_expression_document
 from giantstep.symbolic.expressions.expression_text import expression_text
 from giantstep.symbolic.expressions.latex_text import parse_latex
 from giantstep.symbolic.gaussian.dynamics_integrals import two_point_integral
@@ -126,6 +127,22 @@ WRITTEN = {
     "HermiteCoefficients": (gs.HermiteCoefficients, gs.hermite_coefficients("relu", 3)),
     "GradientExpansion": (gs.GradientExpansion, gs.gradient_expansion("relu", F)),
 }
+WRITTEN |= {
+    type(value).__name__: (type(value), value)
+    for value in (
+        ERF, gs.first_step("erf", F), gs.sample_complexity("relu", F), gs.regimes(F),
+        gs.project(F, [[1, 0]]), gs.leaps(F), gs.generative_leap(F), gs.coordinate_leap(F),
+        gs.label_leaps("x1*x2"), gs.dual_activation("erf", u), gs.predict_fit(F, 1, 2, 1),
+    )
+}  # fmt: skip
+# Trees of expressions in documents, around a text.
+TREES = [
+    "sin({})", "Tuple({})", "Pow({}, Integer(2))", "Lambda(Symbol('x'), {})", "Integral({})",
+    "Matrix([[{}]])", "MutableDenseMatrix([[{}]])", "Function('f')({})", "Function({})(Integer(1))",
+    "Symbol({})", "Symbol('x', real={})", "Float({})", "Float('1', precision={})", "Str({})",
+    "Range({})", "FiniteSet({})", "Piecewise(ExprCondPair({}, true))", "sympify({})", "{}",
+    "parse_expr({})", "Basic({})", "GaussianExpectation({}, Symbol('z'))", "MatrixSymbol({}, 2, 2)",
+]  # fmt: skip
 
 
 def with_one_text(content, text):
@@ -147,16 +164,24 @@ def test_no_text_of_a_saved_result_is_evaluated(name, attack):
     kind, value = WRITTEN[name]
     content = value.to_dict()
     assert kind.from_dict(content) == value
-    read = 0
-    for changed in with_one_text(content, attack):
-        try:
-            # Words that are only shown, as the name of a target, are taken.
-            kind.from_dict(changed)
-            read += 1
-        except gs.errors.GiantstepError:
-            pass
     count = sum(1 for _ in with_one_text(content, attack))
-    assert count > 1 and read < count
+    for text in (attack, f"tree: sin({attack!r})"):
+        read = 0
+        for changed in with_one_text(content, text):
+            try:
+                # Words that are only shown, as the name of a target, are taken.
+                kind.from_dict(changed)
+                read += 1
+            except gs.errors.GiantstepError:
+                pass
+        assert count > 1 and read < count
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_no_text_in_the_tree_of_an_expression_is_evaluated(tree, attack):
+    for text in (repr(attack), attack):
+        with pytest.raises(gs.errors.ExpressionError, match="tree of an expression"):
+            read_expression_document(f"tree: {tree.format(text)}", {})
 
 
 @pytest.mark.parametrize("content", [None, 3, "x1", [], [1], {}, np.zeros(2), np.float64(1)])
