@@ -484,3 +484,20 @@ def test_documents_of_before_are_read():
     text = json.dumps({"kind": "giantstep one-step risk", **old})
     again = type(risk).from_json(text)
     assert str(again) == str(risk) and abs(again.trained - risk.trained) < 1e-29
+
+
+def test_documents_of_a_giant_step_that_was_told_by_texts_are_read():
+    values = {"target": "x1*x2 + x1", "variables": ["x1", "x2"], "student": "gelu"}
+    old = {**values, "biases": False, "noise_variance": "1/4", "statements": []}
+    step = gs.giant_step("x1*x2 + x1", "gelu", noise_variance="1/4")
+    assert type(step).from_dict(old) == step
+    with pytest.raises(ParameterError, match="no giant step"):
+        type(step).from_dict({**old, "student": ""})
+
+
+def test_documents_of_readouts_with_results_of_their_own_are_read():
+    solved = MADE["Solution, of a loss"]()
+    document = json.loads(solved.to_json())
+    old = {**document, "kind": "giantstep saddle point of a convex readout"}
+    del old["quadrature_error"]
+    assert type(solved).from_json(json.dumps(old)) == solved

@@ -31,8 +31,8 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, cast
@@ -216,6 +216,21 @@ class GiantStep(Result):
     basis: str
     unseen: tuple[int, ...]
     expansion: GradientExpansion
+
+    @classmethod
+    def _read(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(values, Mapping) or "variables" not in values:
+            return super()._read(values)
+        # Documents once held what a step was derived from, as texts.
+        coordinates = [sp.Symbol(str(name)) for name in values["variables"]]
+        target, student, noise = (
+            str(values.get(name, "")) for name in ("target", "student", "noise_variance")
+        )
+        step = giant_step(
+            read_target(target, coordinates), student, noise_variance=noise,
+            biases=values.get("biases", False),
+        )  # fmt: skip
+        return {f.name: getattr(step, f.name) for f in fields(step)}
 
     @property
     def ridge_constants(self) -> tuple[sp.Expr, ...] | None:
