@@ -501,3 +501,14 @@ def test_documents_of_readouts_with_results_of_their_own_are_read():
     old = {**document, "kind": "giantstep saddle point of a convex readout"}
     del old["quadrature_error"]
     assert type(solved).from_json(json.dumps(old)) == solved
+
+
+@pytest.mark.parametrize("name", ["Curve", "Simulation"])
+def test_results_with_other_numbers_are_others(name):
+    result = MADE[name]()
+    document = json.loads(result.to_json())
+    column = document["dataset"]["data_vars"]["test_error"]["data"]
+    while isinstance(column[0], list):
+        column = column[0]
+    column[0] *= 2
+    assert type(result).from_json(json.dumps(document)) != result

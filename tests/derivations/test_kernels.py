@@ -6,8 +6,10 @@ import importlib.util
 import json
 import math
 import os
+import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -463,3 +465,31 @@ def test_derived_parameters_are_eliminated_from_any_system(tmp_path):
 def test_derived_parameters_that_make_no_sense_are_refused(derived, message):
     with pytest.raises(ParameterError, match=message):
         kernel_of({x: a * sp.exp(-x) + y**2}, a, y, derived=derived)
+
+
+def test_kernels_compare_and_are_sent_to_other_processes(glass):
+    again = pickle.loads(pickle.dumps(glass))
+    assert again == glass and hash(again) == hash(glass)
+    assert again.solve(beta=0.8, h=0.2) == glass.solve(beta=0.8, h=0.2)
+    other = replace(glass, defaults={"h": 0.25})
+    assert other != glass and other.solve(beta=0.8) == glass.solve(beta=0.8, h=0.25)
+    assert glass != replace(glass, domains={**glass.domains, "beta": "real"})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: gs.SpikedRandomFeatures("tanh", "sin", step_size=1, alpha0=2),
+        lambda: gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5], fractions=[0.4, 0.6]),
+        lambda: gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4),
+        lambda: gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4).at_width(200),
+        lambda: gs.MultiIndex("x1*x2", noise_variance=0.5),
+        lambda: gs.Network("relu", "x1 + x1*x2", dimension=20, width=10),
+    ],
+    ids=["spiked", "letters", "step", "width", "index", "network"],
+)
+def test_models_compare_and_are_sent_to_other_processes(make):
+    model = make()
+    again = pickle.loads(pickle.dumps(model))
+    assert again == model == make() and hash(again) == hash(model)
+    assert model != gs.SpikedRandomFeatures("erf", "sin", step_size=1, alpha0=2)

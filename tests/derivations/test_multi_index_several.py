@@ -18,7 +18,7 @@ from giantstep.derivations.multi_index.plane_averages import (
     USED,
     PlaneAverages,
 )
-from giantstep.errors import GiantstepError
+from giantstep.errors import GiantstepError, ParameterError
 
 from .literature import PROBLEMS
 
@@ -294,3 +294,10 @@ def test_coarse_averages_tell_the_error_of_rough_ones():
     overlap = 0.2 * np.ones((3, 3))
     coarse, rough, used = (x.at(overlap).information for x in averages)
     assert np.abs(rough - used).max() <= np.abs(coarse - used).max() < 1e-5
+
+
+@pytest.mark.parametrize("option", [{"digits": 15}, {"certify": True}])
+def test_digits_and_proofs_of_several_directions_are_refused(option):
+    (name,) = option
+    with pytest.raises(ParameterError, match=f"with {name}= is that of one direction, this law ha"):
+        MultiIndex("x1*x2", noise_variance=0.5).solve(alpha=2, **option)
