@@ -32,6 +32,7 @@ from .kernels.kernel import Kernel
 from .kernels.landscape import order_parameters
 
 ADDRESS = "127.0.0.1"
+_LAST_PORT = 65535
 _COLOURS = (BLUE, VERMILLION, GREEN, GREY)
 _POINTS, _LANDSCAPE_POINTS, _SPECTRUM_POINTS, _STEPS = 80, 60, 300, 400
 # A positive parameter goes so many times down and up from where it is.
@@ -339,7 +340,7 @@ def serve(model: object, *, port: int = 0, embedded: bool = False, **values: flo
         )
     from bokeh.server.server import Server
 
-    port = whole_number("port", port, minimum=0)
+    port = whole_number("port", port, minimum=0, maximum=_LAST_PORT)
     subject = subject_of(model, **values)
 
     def visited(document: Any) -> None:

@@ -122,7 +122,8 @@ def compiled(
     ExpressionError
         If an expression is a text, which :func:`giantstep.parse_expression` reads.
     ParameterError
-        If an expression holds symbols that are no arguments.
+        If an expression holds symbols that are no arguments, or arguments are no symbols or the
+        same.
     EmissionError
         If the target is unknown, or an expression holds what it cannot compute.
     MissingDependencyError
@@ -143,11 +144,17 @@ def compiled(
     }
     <BLANKLINE>
     """
-    arguments = (arguments,) if isinstance(arguments, sp.Symbol) else tuple(arguments)
-    if isinstance(expressions, sp.Basic | str):
-        values: Values = as_expression(expressions, "expressions")
+    arguments = _checked_arguments(arguments)
+    if isinstance(expressions, list | tuple):
+        values: Values = tuple(
+            as_expression(v, f"expressions[{k}]") for k, v in enumerate(expressions)
+        )
+        if not values:
+            raise ParameterError("expressions must be one or more, got none")
     else:
-        values = tuple(as_expression(v, f"expressions[{k}]") for k, v in enumerate(expressions))
+        values = as_expression(expressions, "expressions")
+    if not isinstance(target, str) and not hasattr(target, "mpf"):
+        raise ParameterError(f"target must be a name or a context of mpmath, got {target!r:.60}")
     if target in _LANGUAGES:
         return _text(values, arguments, _LANGUAGES[target]())
     language = target if isinstance(target, str) else "mpmath"
@@ -165,6 +172,20 @@ def compiled(
 
 
 compile_arrays_with(compiled)
+
+
+def _checked_arguments(arguments: Any) -> tuple[Argument, ...]:
+    """Return what is given for values: expressions or tuples of symbols, each once."""
+    given = (arguments,) if isinstance(arguments, sp.Basic) else arguments
+    if not isinstance(given, list | tuple):
+        raise ParameterError(f"arguments must be symbols, as (x, y), got {arguments!r:.60}")
+    parts = [one for x in given for one in (x if isinstance(x, list | tuple) else (x,))]
+    for part in parts:
+        if not isinstance(part, sp.Expr):
+            raise ParameterError(f"arguments must be symbols, as (x, y), and {part!r:.60} is none")
+        if parts.count(part) > 1:
+            raise ParameterError(f"arguments must be different, and {part} is there twice")
+    return tuple(tuple(x) if isinstance(x, list | tuple) else x for x in given)
 
 
 def _text(values: Values, arguments: tuple[Argument, ...], language: Language) -> str:

@@ -146,6 +146,12 @@ def test_the_server_is_of_this_machine_alone():
     assert re.findall(r'src="/?static/js/bokeh', text)
 
 
+@pytest.mark.parametrize("port", [-1, 65536, "x"])
+def test_ports_that_there_are_not_are_refused(port):
+    with pytest.raises(ParameterError, match="port must be"):
+        serve(magnet(), port=port)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium")
 def test_the_page_in_a_browser(tmp_path):

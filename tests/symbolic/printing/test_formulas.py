@@ -167,6 +167,12 @@ def test_the_packages_of_other_targets_are_imported_only_where_they_are_used():
     [
         ((FORMULA, (x,), "numpy"), ParameterError, "hold y, which is not among the arguments"),
         ((FORMULA, (x,), "c"), ParameterError, "hold y, which is not among the arguments"),
+        (([], (x,)), ParameterError, "expressions must be one or more"),
+        ((None, (x,)), ParameterError, "expressions has to be a SymPy expression"),
+        ((FORMULA, "xy"), ParameterError, "arguments must be symbols"),
+        ((FORMULA, (x, y, x)), ParameterError, "different, and x is there twice"),
+        ((FORMULA, (x, "y")), ParameterError, "'y' is none"),
+        ((FORMULA, (x, y), None), ParameterError, "a name or a context of mpmath"),
         (("exp(x)", x), ExpressionError, "parse_expression reads texts"),
         ((FORMULA, (x, y), "pascal"), EmissionError, "target must be one of python, numba"),
         ((FORMULA, ((x, y),), "c"), EmissionError, "give symbols as arguments"),
