@@ -489,19 +489,6 @@ class WeightSpike(Result):
             Simulated ones, of one network or of several (a row each), or what
             ``OneGradientStep.simulate_spectra`` returns; drawn as a histogram. Those
             beyond the bulk are marked.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure.
-        style : optional
-            Keywords of matplotlib's lines, for the density.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If `singular_values` are no nonnegative numbers, or `ax` no axes.
         """
         samples = []
         if singular_values is not None:
