@@ -77,18 +77,8 @@ class Range:
 def read_range(name: str, value: Any) -> Range | sp.Expr:
     """Return a range, or one number for a quantity that is held fixed, or :data:`BEST`.
 
-    Parameters
-    ----------
-    name : str
-        Of the variable.
-    value : pair of numbers, Interval, number or str
-        (0, 2), sp.Interval.open(0, 2), 0.1, "0:2", "[0, 2)", "0.1", "positive" or "best". Floats
-        mean the decimal numbers that they print as; an end may be infinite.
-
-    Raises
-    ------
-    ParameterError
-        If it is none of these, or empty.
+    Ranges are (0, 2), sp.Interval.open(0, 2), "0:2", "[0, 2)" or "positive". Floats mean the
+    decimal numbers that they print as; an end may be infinite.
     """
     if isinstance(value, str):
         text = value.strip()
@@ -131,13 +121,7 @@ def _nonempty(name: str, found: Range) -> Range:
 
 
 def exact_number(name: str, value: Any) -> sp.Expr:
-    """Return a number or a text as an exact number; infinity is allowed.
-
-    Raises
-    ------
-    ParameterError
-        If it is neither.
-    """
+    """Return a number or a text as an exact number; infinity is allowed."""
     if isinstance(value, str):
         text = value.strip()
         if text in ("inf", "+inf", "oo", "-inf", "-oo"):

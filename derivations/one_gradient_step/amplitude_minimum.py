@@ -816,20 +816,9 @@ def certified_tau_star(
 ) -> CertifiedValues:
     """Return τ_* as a proven interval, or a proven upper bound of it where no more is proven.
 
-    Parameters
-    ----------
-    minimum : AmplitudeMinimum
-        What was found in floating point; only where to look.
-    digits : int
-        Digits of the value.
-    progress : bool, optional
-        Progress bar; by default where the error stream is a terminal.
-
-    Returns
-    -------
-    CertifiedValues
-        ``tau_star`` and, if there is one best amplitude up to symmetry, ``amplitude``; or
-        ``tau_star_upper``, the enclosure of J at an amplitude, whose upper end bounds τ_*.
+    The values are ``tau_star`` and, if there is one best amplitude up to symmetry, ``amplitude``;
+    or ``tau_star_upper``, the enclosure of J at an amplitude, whose upper end bounds τ_*. `minimum`,
+    found in floating point, only says where to look.
 
     Raises
     ------

@@ -176,15 +176,7 @@ def _derivation(name: str, *, argument: str) -> dict[str, Any]:
 def exact_moments(name: str) -> dict[str, sp.Expr]:
     r"""Derive mean, linear coefficient, residual variance and slope variance of a function.
 
-    Parameters
-    ----------
-    name : str
-        Catalogue name or expression in z.
-
-    Returns
-    -------
-    dict of str to Expr
-        Zeros are decided exactly; the slope variance of a function that jumps is nan.
+    Zeros are decided exactly; the slope variance of a function that jumps is nan.
     """
     function = _function(name)
     if isinstance(function, DirectionalTeacher):

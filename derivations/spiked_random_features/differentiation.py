@@ -481,15 +481,7 @@ def step_rates(
 ) -> dict[str, float]:
     """Return the derivatives of the spike with respect to a parameter of the step.
 
-    Parameters
-    ----------
-    model : SpikedRandomFeatures or VocabularyFeatures
-        Not given by its spike.
-    parameter : {"step_size", "alpha0", "noise_variance"}
-    letter, mean_letter : float
-        Of the neurons, and the mean over all of them.
-    stretched : bool
-        Whether rows are stretched.
+    `letter` is that of the neurons, `mean_letter` the mean over all of them.
     """
     infinite = model.alpha0 == math.inf
     source = _rate_source(

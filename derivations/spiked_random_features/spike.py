@@ -220,20 +220,8 @@ def spikes_of_letters(
 ) -> tuple[SpikeParameters, ...]:
     """Return the spike parameters of each letter of a readout vocabulary after a step.
 
-    Parameters
-    ----------
-    student, teacher : str
-        Activations; the student need not be odd.
-    step_size : float
-        Per-neuron step s of a neuron with letter 1.
-    letters : sequence of float
-        Readouts ã of the step, times sqrt(p); of either sign.
-    fractions : sequence of float
-        Fraction of the neurons with each letter; they sum to one.
-    alpha0, noise_variance : float
-        As for the model.
-    stretched : bool
-        With the stretch of the rows of students that are not odd.
+    Letters are the readouts ã of the step, times sqrt(p), of either sign, with the fraction of the
+    neurons that have each; the step size is that of a neuron with letter 1.
 
     Raises
     ------
