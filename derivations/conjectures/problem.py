@@ -210,16 +210,7 @@ class Problem:
 def problems(
     statement: Any, over: Mapping[Any, Any], where: Sequence[Any], outputs: Outputs | None
 ) -> tuple[Statement, list[Problem]]:
-    """Return a statement, and the relations that it consists of.
-
-    Raises
-    ------
-    ParameterError
-        If a quantity has no range, a range is empty or belongs to nothing, or contradicts the
-        assumptions on a symbol.
-    ExpressionError
-        If a text cannot be read.
-    """
+    """Return a statement, and the relations that it consists of."""
     named = {_key(key): value for key, value in over.items()}
     found = {name: read_range(name, value) for name, value in named.items()}
     read = read_statement(statement, list(named), outputs)
@@ -396,11 +387,6 @@ def _shares(ranges: Mapping[str, Range], where: Sequence[Comparison]) -> list[_S
     """Return the parts of ranges on which the conditions on one variable hold.
 
     Each comes with the other conditions, and with variables of which one number is left.
-
-    Raises
-    ------
-    ParameterError
-        If nothing is left.
     """
     rest: list[Comparison] = []
     parts: dict[str, list[Range]] = {name: [one] for name, one in ranges.items()}

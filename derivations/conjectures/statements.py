@@ -254,13 +254,7 @@ WORDS: dict[str, Callable[..., Statement]] = {
 
 
 def parsed(text: str, argument: str) -> ast.expr:
-    """Return the tree of a text of one line.
-
-    Raises
-    ------
-    ExpressionError
-        If the text is too long or no expression.
-    """
+    """Return the tree of a text of one line."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(
             f"{argument} has {len(text)} characters; at most {MAX_LENGTH} are read"

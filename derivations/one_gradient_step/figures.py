@@ -192,11 +192,6 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None, **style: Any) -> Any:
 
     Lines are the theory, squares the model with Gaussian features, circles networks, with the
     standard errors of their means. A dotted vertical line marks n = N, where the risk peaks.
-
-    Raises
-    ------
-    ParameterError
-        If `data` is something else.
     """
     over = _only_axis(data)
     if over is None:

@@ -206,13 +206,7 @@ def _texts(exact: dict[str, sp.Expr], digits: int) -> dict[str, str]:
 
 
 def require_centred(student: Moments, teacher: Moments) -> None:
-    """Refuse functions with a mean.
-
-    Raises
-    ------
-    AssumptionError
-        If student or teacher has a mean; the message says what it does.
-    """
+    """Refuse functions with a mean."""
     if student.mean:
         raise AssumptionError(
             f"student {student.name!r} is not centred: its mean is mu_0 = {student.mean:.6g}. Its "
