@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
+from .levels import Tables
 from .quadrature import (
     PANEL_ORDER,
     equidistant_rule,
@@ -32,6 +32,7 @@ from .rules import (
     GRID_REACH,
     GRID_REFINEMENT,
     GRID_STEP,
+    LAST_LEVEL,
     LONGER_GRID_REACH,
     NEGLIGIBLE_ON_GRID,
     Rule,
@@ -299,7 +300,6 @@ _STEEP = 0.25
 _SEEN = 0.5
 
 Array = NDArray[np.float64]
-Tabulate = Callable[[Array], dict[str, Array]]
 
 
 class ProductGrid:
@@ -307,28 +307,27 @@ class ProductGrid:
 
     Parameters
     ----------
-    module : module
-        Generated: ``outer_scale``, ``breaks``, ``product_scales``, ``NESTED``, …
-    values : sequence of float
-        Parameters of the tables.
-    inner_nodes, names : sequence of str
-        Inner nodes; tables in the order of the solver.
+    tables : Tables
+        Of a generated module with ``product_scales``, ``NESTED``, … if there are inner nodes.
+        The first nodes go from end to end.
+    inner_nodes : sequence of str
     even : bool
         Half of the grid suffices.
-    tabulate : callable
-        Returns the tables of the node.
     steep : Steep, optional
     reach : float, optional
         That of another grid with the same tables.
     """
 
+    # Nodes multiply: what rounding does to tables is looked for on the coarsest rule first.
+    costly = True
+
     def __init__(
-        self, module: ModuleType, values: Sequence[float], inner_nodes: Sequence[str],
-        names: Sequence[str], even: bool, tabulate: Tabulate, steep: Steep | None = None,
+        self, tables: Tables, inner_nodes: Sequence[str], even: bool, steep: Steep | None = None,
         reach: float | None = None,
     ) -> None:  # fmt: skip
-        self._module, self._values, self._tabulate = module, values, tabulate
-        self._inner, self._names, self._even = inner_nodes, names, even
+        module, values = tables.module, tables.values
+        self.tables, self._inner, self._even = tables, inner_nodes, even
+        self.halvings = 2.0 if inner_nodes else 1.0
         node = np.zeros(1)
         with np.errstate(divide="ignore", over="ignore"):
             # A slope of zero in a variable sets no scale: its width is infinite.
@@ -376,9 +375,9 @@ class ProductGrid:
         """The last level with a bounded number of nodes."""
         growth = (GRID_REFINEMENT * LONGER_GRID_REACH) ** len(self._scales)
         room = math.log(max(MOST_GRID_NODES / self._first, 1.0))
-        return int(room / math.log(growth))
+        return min(int(room / math.log(growth)), LAST_LEVEL)
 
-    def lines(self, level: int, shift: float, backs: Sequence[int] = range(3)) -> list[Array]:
+    def lines(self, level: int, shift: float = 1.0, backs: Sequence[int] = range(3)) -> list[Array]:
         """Return [fine, medium, coarse]: weight, node, inner nodes, tables at shift * nodes."""
         for back in backs:
             if (level, back) not in self._rules:
@@ -401,25 +400,25 @@ class ProductGrid:
     def _inner_breaks(self, name: str) -> Callable[..., Array]:
         def find(*points: Array) -> Array:
             with np.errstate(all="ignore"):
-                found: Array = getattr(self._module, f"product_breaks_{name}")(
-                    *points, *self._values
+                found: Array = getattr(self.tables.module, f"product_breaks_{name}")(
+                    *points, *self.tables.values
                 )
             return found
 
         return find
 
     def _stack(self, points: list[Array], weights: Array, shift: float) -> Array:
-        tables = self._tables([shift * x for x in points])
-        rows = [weights, *points, *(tables[n] for n in self._names)]
+        tables = self._on_points([shift * x for x in points])
+        rows = [weights, *points, *(tables[n] for n in self.tables.names)]
         return np.stack(rows)
 
-    def _tables(self, points: list[Array]) -> dict[str, Array]:
+    def _on_points(self, points: list[Array]) -> dict[str, Array]:
         x, back = np.unique(points[0], return_inverse=True)
-        tables = {name: table[back] for name, table in self._tabulate(x).items()}
+        tables = {name: table[back] for name, table in self.tables(x).items()}
         if not self._inner:
             return tables
         with np.errstate(all="ignore"):
-            on_grid = self._module.product_tables(*points, *self._values, tables)
+            on_grid = self.tables.module.product_tables(*points, *self.tables.values, tables)
         return {**tables, **on_grid}
 
     def _sufficient_reach(self) -> float:
@@ -429,7 +428,7 @@ class ProductGrid:
 
         def tables(x: Array) -> Array:
             points = [np.concatenate([d[k] * x for d in directions]) for k in range(variables)]
-            return np.array([*self._tables(points).values()]).reshape(-1, len(x))
+            return np.array([*self._on_points(points).values()]).reshape(-1, len(x))
 
         found: float = sufficient_reach(GRID_REACH, tables, NEGLIGIBLE_ON_GRID)
         return found
