@@ -13,7 +13,7 @@ from .quadrature import (
     inner_rule,
     line_rules,
     panel_rule,
-    settled_tables,
+    settled,
     sufficient_reach,
 )
 from .refinement import SHIFT, lose_digits
@@ -34,6 +34,8 @@ from .rules import (
 _MOST_NODES = 2**28
 # Inner nodes that are held at once: tables make several arrays of them on their way.
 _AT_ONCE = 2**23
+# How often inner rules are refined.
+_INNER_LEVELS = 7
 
 
 class Tables:
@@ -67,8 +69,28 @@ class Tables:
         return found
 
     def settled(self, x):
-        """Return them with inner rules of which the next level says the same, and this level."""
-        return settled_tables(lambda level: self.at(x, level))
+        """Return them with inner rules of which the next level says the same, and this level.
+
+        Raises
+        ------
+        ConvergenceError
+            If there is none: the inner integrand varies on a scale that is too small.
+        """
+        previous, before = None, {}
+        for level in range(_INNER_LEVELS):
+            current, refinable = self.at(x, level)
+            if not refinable:
+                return current, level
+            if previous is not None:
+                changes = {k: float(np.max(np.abs(current[k] - previous[k]))) for k in current}
+                if settled(changes, before, current):
+                    return previous, level - 1
+                before = changes
+            previous = current
+        raise ConvergenceError(
+            "the conditional coefficients did not converge under refinement of their quadrature; "
+            "the activation varies on a scale far below the width of its input"
+        )
 
     def at(self, x, level):
         """Return them for inner rules of a level, and whether there are any."""

@@ -43,8 +43,13 @@ FIRST_STEP = 0.13
 GRID_STEP = 0.17
 GRID_INNER_STEP = 0.4
 GRID_PANEL = 3.0
+# A grid is refined up to so many nodes; more are only taken where the first level asks for them.
+MOST_GRID_NODES = 2**18
+MOST_FIRST_NODES = 2**21
 # Length of a panel of the line between break points, at the most.
 PANEL = 1.5
+# Panels of inner rules hold at most so many radians of a wave, which sixteen nodes resolve.
+PANEL_PHASE = 15.0
 # Panels of the first rule in each piece of a line that is cut at moving points.
 MOVING_PANELS = 16
 # Nodes at which is looked how tables grow. Squares of tables times the density are so small where a
@@ -222,6 +227,11 @@ def farther(reach, tables, count, negligible):
         if at_ends - largest > math.log(negligible) and reach < FARTHEST_REACH:
             return min(1.2 * reach, FARTHEST_REACH)
     return reach
+
+
+def ball_volume(dimension, radius):
+    """Return the volume of a ball."""
+    return math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
 
 
 # -- rules of numbers of many digits

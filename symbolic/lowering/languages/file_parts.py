@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...printing.printers import NumpyPrinter, helper_definitions
 from ...printing.runtime_text import runtime_text
-from ..documentation import about, domain_of
+from ..documentation import about, domain_of, domain_tests, filled
 from ..measures import width_text
 from ..program import Newton, Panels
 from ..rows import derived_outputs
@@ -226,12 +226,7 @@ def inside(numbers, domain):
     """Tell which numbers are finite and in a domain."""
     with np.errstate(invalid="ignore"):
         holds = {
-            "positive": numbers > 0,
-            "negative": numbers < 0,
-            "nonnegative": numbers >= 0,
-            "nonpositive": numbers <= 0,
-            "(-1, 1)": abs(numbers) < 1,
-            "real": numbers == numbers,
+            {tests}
         }[domain]
     return holds & np.isfinite(numbers)
 
@@ -270,12 +265,13 @@ _RULES = (
     "PANEL_ORDER", "Rule", "moving_end", "panel_count",
 )  # fmt: skip
 _LINE_RULES = (
-    "PANEL", "EXPONENT", "GOLDEN", "REACH_NODES", "NEGLIGIBLE", "trapezoidal_step", "refined_step",
-    "inner_reach", "fixed_end", "line_coarseness", "farther",
+    "PANEL", "PANEL_PHASE", "EXPONENT", "GOLDEN", "REACH_NODES", "NEGLIGIBLE", "trapezoidal_step",
+    "refined_step", "inner_reach", "fixed_end", "line_coarseness", "farther",
 )  # fmt: skip
 _GRID_RULES = (
     "GRID_REACH", "GRID_REFINEMENT", "LONGER_GRID_REACH", "GRID_STEP", "GRID_INNER_STEP",
-    "GRID_PANEL", "NEGLIGIBLE_ON_GRID", "grid_end", "grid_coarseness",
+    "GRID_PANEL", "MOST_GRID_NODES", "MOST_FIRST_NODES", "NEGLIGIBLE_ON_GRID", "grid_end",
+    "grid_coarseness", "ball_volume",
 )  # fmt: skip
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
@@ -438,17 +434,16 @@ class PythonFile:
             line = f"{line or 'Line'}({tables}, EVEN, {self.program.moving})"
         else:
             line = "Baked()" if self.program.tables else "None"
-        texts = {
-            "{line}": line,
-            "{panels}": str(self.program.has_panels),
-            "{argument}": "" if keyword is None else f", {keyword.name}",
-            "{about_keyword}": "" if keyword is None else f"\n    {keyword.documentation}",
-            "{keyword}": "" if keyword is None else f", {keyword.name}={keyword.default}",
-            "{solver}": solver,
-        }
-        text = _DRIVER
-        for place, written in texts.items():
-            text = text.replace(place, written)
+        text = filled(
+            _DRIVER,
+            line=line,
+            panels=self.program.has_panels,
+            argument="" if keyword is None else f", {keyword.name}",
+            about_keyword="" if keyword is None else f"\n    {keyword.documentation}",
+            keyword="" if keyword is None else f", {keyword.name}={keyword.default}",
+            solver=solver,
+            tests=domain_tests("numbers"),
+        )
         rules = (*_RULES, *(_LINE_RULES if self.line else ()), *(_GRID_RULES if self.grid else ()))
         parts = [width_text(self.lowered, self.fixed), GIVEN, text, runtime_text("rules", rules)]
         if self.line:
@@ -502,16 +497,13 @@ class PythonFile:
             for level in tables.levels
         )
         values = ", ".join(f"{key} = {float(v)!r}" for key, v in tables.parameters.items())
-        texts = {
-            "{values}": f"# Tables at {values}.\n" if values else "",
-            "{levels}": levels,
-            "{finest}": "LAST_LEVEL" if self.program.has_panels else "0",
-            "{step}": repr(baked_step(tables, str(self.program.tables[0]))),
-        }
-        text = _BAKED
-        for place, written in texts.items():
-            text = text.replace(place, written)
-        return text
+        return filled(
+            _BAKED,
+            values=f"# Tables at {values}.\n" if values else "",
+            levels=levels,
+            finest="LAST_LEVEL" if self.program.has_panels else "0",
+            step=repr(baked_step(tables, str(self.program.tables[0]))),
+        )
 
     def text(
         self,
@@ -576,11 +568,7 @@ def selfcheck_text(vectors: Vectors | None, options: str = "") -> str:
         for point, found in zip(vectors.points, vectors.results, strict=True)
     )
     data = None if vectors.data is None else {d: dict(c) for d, c in vectors.data.items()}
-    texts = {"{vectors}": entries, "{data}": repr(data), "{options}": options}
-    text = _SELFCHECK
-    for place, written in texts.items():
-        text = text.replace(place, written)
-    return text
+    return filled(_SELFCHECK, vectors=entries, data=repr(data), options=options)
 
 
 def usage_lines(lowered: LoweredSystem, usage: str, parameters: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ....errors import EmissionError
 from ...printing.printers import NumpyPrinter, helper_definitions
 from ...printing.spellings import NumbaLanguage, argument_names
+from ..documentation import filled
 from ..program import Program
 from ..solver import PYTHON_HEADER, scalar_functions, solver_functions
 from .file_parts import Keyword, PythonFile, selfcheck_text
@@ -237,11 +238,9 @@ def _compiled_entry(program: Program, fixed: dict[str, float]) -> str:
     hidden = {str(size) for size in program.magnitudes.values()}
     kept = [k for k, x in enumerate(program.outputs) if str(x) not in hidden]
     unknowns = len(program.newton_unknowns)
-    texts = {
-        "{starts}": f", np.full((1, {unknowns}), np.nan)" if unknowns else "",
-        "{row}": row, "{kept}": repr(kept),
-    }  # fmt: skip
-    text = _COMPILED_ENTRY
-    for place, written in texts.items():
-        text = text.replace(place, written)
-    return text
+    return filled(
+        _COMPILED_ENTRY,
+        starts=f", np.full((1, {unknowns}), np.nan)" if unknowns else "",
+        row=row,
+        kept=repr(kept),
+    )
