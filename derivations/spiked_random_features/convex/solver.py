@@ -17,10 +17,11 @@ from scipy.optimize import linprog
 from ....errors import AssumptionError
 from ....numeric.cache import FileCache
 from ....numeric.continuation import solve_with_continuation
-from ....numeric.kernel_arrays import KernelArrays, converged_tables
+from ....numeric.kernel_arrays import KernelArrays
 from ....numeric.kernel_code import LoadedKernel
 from ....numeric.saddle_point_solver import BatchSolution, refusal
 from ....runtime.generated import GeneratedFunction
+from ....runtime.levels import Tables
 from ....runtime.product_grids import Steep
 from ....symbolic.expressions.activations import z as field
 from ....symbolic.losses.convex_losses import is_kinked, smooth_pieces, without_cases
@@ -244,7 +245,7 @@ class ReadoutSolver:
             return
         kernel = self.kernel
         assert kernel.tables is not None
-        tables = converged_tables(kernel.tables, self._table_values, np.linspace(-6.0, 6.0, 241))
+        tables = Tables(kernel.tables, self._table_values)(np.linspace(-6.0, 6.0, 241))
         means = [table for name, table in tables.items() if name.startswith(("mu_0", "mu0_"))]
         if means and _separated(tables["label"], np.stack(means, axis=1)):
             raise AssumptionError(
