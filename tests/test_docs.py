@@ -63,6 +63,7 @@ def test_references_to_homes_and_to_inherited_members_are_resolved() -> None:
     assert described(".activations.activation", "", known) == "giantstep.activation"
     assert described(".kernel.Kernel.solve", "", known) == "giantstep.Kernel.solve"
     assert described("report", "giantstep.Curve", known) == "giantstep.pages.Reported.report"
+    assert described(".targets.target.target", "", {"giantstep.target"}) == "giantstep.target"
     assert described(".expressions.solve", "", known) is None
     assert described("activation", "giantstep.Curve", known) is None
 

@@ -93,10 +93,8 @@ class Subject(Autosummary):
     def run(self) -> list[nodes.Node]:
         """Return the table, and an entry in the tree of pages."""
         page = f"{_INDEX.parent.as_posix()}/{FOLDER}/{self.arguments[0]}"
-        entry = addnodes.toctree(
-            includefiles=[page], entries=[(None, page)], maxdepth=-1, glob=None, caption=None
-        )
-        return [*super().run(), nodes.compound("", entry, classes=["toctree-wrapper"])]
+        tree = {"includefiles": [page], "entries": [(None, page)], "glob": None, "caption": None}
+        return [*super().run(), addnodes.toctree(hidden=True, maxdepth=-1, **tree)]
 
 
 def described(name: str, inside: str, known: Collection[str]) -> str | None:
@@ -114,7 +112,7 @@ def described(name: str, inside: str, known: Collection[str]) -> str | None:
     parts = name.lstrip(".").split(".")
     if inside and len(parts) == 1:
         parts = [inside.rpartition(".")[2], *parts]
-    for k, first in enumerate(parts[:2]):
+    for k, first in enumerate(parts):
         thing = getattr(gs, first, None) if first in gs.__all__ else None
         home = ".".join(parts[:k])
         if thing is None or not f".{thing.__module__}".endswith(f".{home}" if home else ""):
