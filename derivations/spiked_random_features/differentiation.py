@@ -639,17 +639,18 @@ def spiked_optimum(
                 "a model that is given by its spike takes no step; give step_size and alpha0"
             )
     alone = isinstance(names, list | tuple) and [*names] == ["ridge"]
-    if digits is not None and not (alone and is_one_of(of, ("test_error",))):
+    minimum = alone and is_one_of(of, ("test_error",)) and not asked["maximum"]
+    if digits is not None and not minimum:
         raise ParameterError(
-            "digits refine the optimum of the test error over the ridge penalty; leave digits out, "
-            "or ask for of='test_error' and over='ridge'"
+            "digits refine the optimum of the test error over the ridge penalty, a minimum; leave "
+            "digits out, or ask for of='test_error' and over='ridge'"
         )
     best = optimum(_SpikedQuestion(model), **asked)
     if digits is None:
         return best
     if not isinstance(best, Optimum):
         raise ParameterError("digits refine one optimum; give numbers in place of arrays")
-    if not best.is_interior or best.maximum:
+    if not best.is_interior:
         return best
 
     fixed = dict(asked["fixed"])
