@@ -136,7 +136,7 @@ def about(
     brief : bool
         Title and terms only, for a file that comes with another.
     """
-    text = [visible(x) for x in lowered.program.documentation.strip().splitlines()]
+    text = [visible(x) for x in lowered.documentation.strip().splitlines()]
     lines = text[:1] if brief else text
     found = [part for line in lines for part in _wrapped(line)]
     if fixed:

@@ -121,14 +121,14 @@ class ReadoutSolver:
             residual and (inner_nodes != ("s",) or "T_0" not in self._profile)
         ):
             return None
-        law, inner = self._law(unknowns), None
+        law, inner, resolved = self._law(unknowns), None, True
         if residual:
             law = self._residuals(law)
             places, width = bends(_distances(law, self._kinks))
             seen = _SEEN * np.sqrt(law.free_variance) / self._label_slopes(law)
-            # Labels without noise are narrower than uniform rules can see; those that come near
-            # agree with each other before they are right, while the usual ones show their errors.
-            inner = seen if np.min(seen) >= _SMALLEST_INNER else None
+            # Labels without noise may be narrower than uniform rules can see.
+            inner = np.maximum(seen, _SMALLEST_INNER)
+            resolved = bool(np.min(seen) >= _SMALLEST_INNER)
         else:
             places, width = folds(law, self._kinks, None if inner_nodes else self._field)
         if inner_nodes and not residual:
@@ -149,7 +149,9 @@ class ReadoutSolver:
         def narrower(x: Array) -> Array:
             return np.asarray(np.interp(x, NODES, widths))
 
-        steep = Steep(tuple(places), width, self._elsewhere, narrower if inner_nodes else None)
+        steep = Steep(
+            tuple(places), width, self._elsewhere, narrower if inner_nodes else None, resolved
+        )
         return KernelArrays(
             self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays
         )

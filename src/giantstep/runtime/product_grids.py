@@ -57,12 +57,15 @@ class Steep:
     inner : callable, optional
         Widths of integrands in each inner node at nodes of the line, as far as they are smaller
         than those of tables.
+    seen : bool
+        Whether rules are as fine as these widths.
     """
 
     places: tuple[float, ...]
     width: float
     elsewhere: tuple[float, ...]
     inner: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
+    seen: bool = True
 
 
 # Of distances from a steep place, from panel to panel.
@@ -275,6 +278,7 @@ class ProductGrid:
                 module.outer_scale(node, *(steep.elsewhere if steep and crowded else values))
             )
             self._narrower = steep.inner if steep else None
+            unseen = steep is not None and not steep.seen
             if steep and not (crowded and steep.width < _STEEP * outer):
                 outer = float(module.outer_scale(node, *values))
                 # Tables do not show what is smoothed by other variables, or is of a solution.
@@ -290,6 +294,9 @@ class ProductGrid:
             self._scales = [outer, *average]
         self._breaks = [float(b) for b in module.breaks(node, *values)]
         self._steep = (steep.places, steep.width) if steep else None
+        # Crowded panels are not halved from rule to rule, and what no rule resolves is no better on
+        # the next one: a gain would be luck. Without a third rule none is claimed.
+        self._coarsest = 1 if steep or unseen else 2
         self._nested = bool(inner_nodes) and module.NESTED
         self._rules: dict[tuple[int, int], Rule] = {}
         self._first = self._require_room(GRID_REACH)
@@ -318,15 +325,18 @@ class ProductGrid:
 
     def lines(self, level: int, shift: float = 1.0, backs: Sequence[int] = range(3)) -> list[Array]:
         """Return [fine, medium, coarse]: weight, node, inner nodes, tables at shift * nodes."""
-        for back in backs:
+        wanted = [min(back, self._coarsest) for back in backs]
+        distinct = sorted({*wanted})
+        for back in distinct:
             if (level, back) not in self._rules:
                 self._rules[level, back] = self._rule(level, back)
         # All rules are tabulated at once.
-        points, weights = zip(*(self._rules[level, back] for back in backs), strict=True)
+        points, weights = zip(*(self._rules[level, back] for back in distinct), strict=True)
         together = [np.concatenate(parts) for parts in zip(*points, strict=True)]
         rows = self._stack(together, np.concatenate(weights), shift)
-        ends = np.cumsum([len(w) for w in weights])[:-1]
-        return [np.ascontiguousarray(part) for part in np.split(rows, ends, axis=1)]
+        parts = np.split(rows, np.cumsum([len(w) for w in weights])[:-1], axis=1)
+        made = dict(zip(distinct, map(np.ascontiguousarray, parts), strict=True))
+        return [made[back] for back in wanted]
 
     def _rule(self, level: int, back: int) -> Rule:
         found: Rule = grid_rule(

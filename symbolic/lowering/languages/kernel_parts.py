@@ -14,7 +14,6 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
-from ....one_thread import syntax_tree
 from ...printing.language import Function, Language
 from ...printing.special_functions import helper_texts, helpers
 from ..documentation import DOMAIN_TESTS, domain_of
@@ -229,8 +228,7 @@ def _called(functions: Sequence[Function], entries: Sequence[str]) -> list[Funct
     for function in reversed(functions):
         if function.name in names and function.name not in {f.name for f in found}:
             found.append(function)
-            body = syntax_tree(function.body)
-            names |= {n.id for n in ast.walk(body) if isinstance(n, ast.Name)}
+            names |= {n.id for n in ast.walk(function.tree) if isinstance(n, ast.Name)}
             for expr in function.expressions.values():
                 names |= {type(f).__name__ for f in expr.atoms(AppliedUndef)}
     return found[::-1]
