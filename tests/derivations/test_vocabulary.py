@@ -1,8 +1,8 @@
 """Several letters, biases and spikes of larger rank: values, reductions, refusals, simulation."""
 
-import mpmath
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
