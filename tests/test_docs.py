@@ -60,12 +60,14 @@ def test_the_reference_lists_what_pages_import_from_modules() -> None:
 def test_references_to_homes_and_to_inherited_members_are_resolved() -> None:
     described = _extension("reference_pages").described
     known = {"giantstep.activation", "giantstep.Kernel.solve", "giantstep.pages.Reported.report"}
-    assert described(".activations.activation", "", known) == "giantstep.activation"
-    assert described(".kernel.Kernel.solve", "", known) == "giantstep.Kernel.solve"
-    assert described("report", "giantstep.Curve", known) == "giantstep.pages.Reported.report"
-    assert described(".targets.target.target", "", {"giantstep.target"}) == "giantstep.target"
-    assert described(".expressions.solve", "", known) is None
-    assert described("activation", "giantstep.Curve", known) is None
+    assert described("activation", None, known) == "giantstep.activation"
+    assert described(".activations.activation", None, known) == "giantstep.activation"
+    assert described(".kernel.Kernel.solve", None, known) == "giantstep.Kernel.solve"
+    assert described("report", gs.Curve, known) == "giantstep.pages.Reported.report"
+    assert described(".targets.target.target", None, {"giantstep.target"}) == "giantstep.target"
+    assert described(".claims.evidence", None, {"giantstep.evidence"}) == "giantstep.evidence"
+    assert described("activation", gs.Curve, known) is None
+    assert described(".expressions.solve", None, known) is None
 
 
 def test_every_claim_is_on_a_page_of_results() -> None:
