@@ -78,7 +78,7 @@ def _name_inherited(
     homes = {
         member: next(kind for kind in obj.__mro__ if member in vars(kind))
         for member in dir(obj)
-        if member[0] != "_"
+        if member[0] != "_" and member not in _ASKED_BY_RENDERINGS
     }
     links = [
         f":meth:`~{home.__module__}.{home.__name__}.{member}`"
