@@ -1,6 +1,7 @@
 """The documentation is complete, and its formulas are converted; the pages run when it is built."""
 
 import ast
+import importlib
 import importlib.util
 import inspect
 import re
@@ -35,6 +36,12 @@ def test_the_reference_lists_every_public_name() -> None:
         *(set(gs.__all__) - {"errors"}),
         *(f"errors.{name}" for name, kind in vars(gs.errors).items() if isinstance(kind, type)),
     }
+
+
+def test_names_of_the_reference_are_there() -> None:
+    for name in LISTED - set(gs.__all__):
+        module, _, thing = name.rpartition(".")
+        assert hasattr(importlib.import_module(f"giantstep.{module}"), thing), name
 
 
 def test_the_reference_lists_what_pages_import_from_modules() -> None:
