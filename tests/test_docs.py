@@ -117,6 +117,13 @@ def test_bars_stand_close_and_do_not_grow_with_an_exponent() -> None:
     assert re.findall(r"<msup>\s*<mo([^>]*)>‖", norm) == [' stretchy="false"']
 
 
+def test_names_of_functions_stand_apart_from_a_factor_before_them() -> None:
+    mathml = _extension("latex_to_mathml").mathml
+    assert "<mspace" in mathml(r"2 \operatorname{asin}{\left(x \right)}", block=False)
+    assert "<mspace" in mathml(r"\frac{1}{2} \log x", block=False)
+    assert "<mspace" not in mathml(r"x + \log x", block=False)
+
+
 def test_an_unknown_command_is_refused() -> None:
     docutils_math = pytest.importorskip("docutils.utils.math")
     mathml = _extension("latex_to_mathml").mathml
