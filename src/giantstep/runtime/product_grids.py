@@ -309,7 +309,7 @@ class ProductGrid:
         outer, *inner = self._scales
         # Steps shrink towards steep places, whose integrands are the narrow ones.
         shrunk = 1.0 if self._steep is None else min(1.0, self._steep[1])
-        return shrunk * min(GRID_STEP * outer, *(GRID_INNER_STEP * x for x in inner))
+        return shrunk * min([GRID_STEP * outer, *(GRID_INNER_STEP * x for x in inner)])
 
     @property
     def narrowest(self) -> float:
