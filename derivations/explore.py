@@ -29,7 +29,6 @@ from ..numeric.arguments import whole_number
 from .curves import HasCurves
 from .figures import BLUE, GREEN, GREY, VERMILLION
 from .kernels.kernel import Kernel
-from .kernels.landscape import order_parameters
 
 ADDRESS = "127.0.0.1"
 _LAST_PORT = 65535
@@ -95,6 +94,10 @@ def _of_model(model: HasCurves) -> Subject:
         made, asked = parted(values)
         return made.solve(**asked)
 
+    def landscape(of: str, **values: Any) -> Any:
+        made, asked = parted(values)
+        return made.landscape(of, points=_LANDSCAPE_POINTS, **asked)
+
     def spectrum(values: Values) -> Any:
         made, asked = parted(values)
         alpha = asked.get("alpha")
@@ -114,19 +117,20 @@ def _of_model(model: HasCurves) -> Subject:
         {name: float(x) for name, x in own.items() if x is not None and math.isfinite(x)},
         domains, model.curve, solve, code,
         spectrum if {"spectrum", "conjugate_kernel"} & {*dir(model)} else None,
+        landscape, _told(lambda _: model._order_parameters(), {})[0] or (),
     )  # fmt: skip
 
 
 def _of_kernel(kernel: Kernel) -> Subject:
     domains = {name: kernel.domains[name] for name in kernel.parameters}
     first = {name: 1.0 if "positive" in domain else 0.0 for name, domain in domains.items()}
-    unknowns = order_parameters(kernel)
 
     return Subject(
         kernel.title or kernel.name, {**first, **kernel.defaults}, domains, kernel.curve,
         lambda values: kernel.solve(**values),
         lambda values: f"print(kernel.solve({_arguments(values)}))",
-        landscape=partial(kernel.landscape, points=_LANDSCAPE_POINTS), unknowns=unknowns,
+        landscape=partial(kernel.landscape, points=_LANDSCAPE_POINTS),
+        unknowns=kernel.order_parameters(),
     )  # fmt: skip
 
 
@@ -370,7 +374,7 @@ def explore(model: object, *, port: int = 0, browser: bool = True, **values: flo
     """Open a page on which the parameters of a model are sliders.
 
     It shows curves over any parameter, order parameters, the limiting spectrum of models that have
-    one and, for kernels with a free energy, its landscape with all stationary points. The address
+    one and, where there is a free energy, its landscape with all stationary points. The address
     holds all values, and a button copies them as Python. The server listens on 127.0.0.1 only, and
     the page loads nothing from elsewhere.
 

@@ -362,6 +362,7 @@ class Kernel(Typeset):
         restored_branches = _branch_search.restored
         phase_diagram = _phase_diagram.phase_diagram
         landscape = _landscape.landscape
+        order_parameters = _landscape.order_parameters
         iterate = _families.iterate
         flow = _families.flow
         sensitivities = _sensitivities.sensitivities
@@ -375,6 +376,7 @@ class Kernel(Typeset):
         restored_branches = _Function(".branch_search", "restored")
         phase_diagram = _Function(".phase_diagram", "phase_diagram")
         landscape = _Function(".landscape", "landscape")
+        order_parameters = _Function(".landscape", "order_parameters")
         iterate = _Function(".families", "iterate")
         flow = _Function(".families", "flow")
         sensitivities = _Function(".sensitivities", "sensitivities")

@@ -108,6 +108,11 @@ class FixedPoints:
         found = self.at(overlap)[0]
         return abs(self._levels[1].at(overlap)[0] / found - 1) if found else 0.0
 
+    def error(self, overlap: float) -> float:
+        """Return the estimated error of a fixed point."""
+        relative = self.information_error(overlap) if 0 < overlap < 1 else 0.0
+        return max(relative, 1e-15) * max(overlap * (1 - overlap) * 4, 1e-3)
+
     def alpha(self, overlap: float) -> float:
         """Return the sample complexity whose fixed point has this overlap."""
         return float(_sample_complexity(overlap, self.at(overlap)[0]))

@@ -198,6 +198,10 @@ class SeveralSteps(Result, HasSensitivities):
         return self.model.kernel()
 
     _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+    _no_landscape: ClassVar[str] = (
+        "its risk follows from the one solution of an equation of random matrices, which no free "
+        "energy is behind"
+    )
 
     def at(self, **parameters: Any) -> Self:
         """Return these steps of a model with other parameters; see :meth:`OneGradientStep.at`."""
@@ -737,6 +741,7 @@ class OneGradientStep(SavedModel, HasSensitivities):
     # ------------------------------------------------------------------ over parameters
 
     _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+    _no_landscape = OneGradientStep._no_landscape
 
     optimum_bayes = cast(
         "Callable[..., OptimumBeside]",

@@ -863,6 +863,7 @@ class StepAtWidth(SavedModel, HasSensitivities):
     # ------------------------------------------------------------------ over parameters
 
     _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+    _no_landscape = OneGradientStep._no_landscape
 
     @property
     def beta(self) -> float:
