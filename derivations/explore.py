@@ -17,7 +17,7 @@ import warnings
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -36,6 +36,8 @@ _COLOURS = (BLUE, VERMILLION, GREEN, GREY)
 _POINTS, _LANDSCAPE_POINTS, _SPECTRUM_POINTS, _STEPS = 80, 60, 300, 400
 # A positive parameter goes so many times down and up from where it is.
 _FACTOR = 8.0
+_NOTHING = "nothing"
+_PLAIN = (str, int, float, tuple)
 _FIRST = {"alpha": 2.0, "ridge": 0.1}
 
 Values = Mapping[str, Any]
@@ -84,6 +86,11 @@ def subject_of(model: object, **values: float) -> Subject:
 
 def _of_model(model: HasCurves) -> Subject:
     domains = dict(model._axes())
+    if fixed := [name for name in model._asked if name not in domains]:
+        raise ParameterError(
+            f"{type(model).__name__} is asked for {fixed[0]}, for which there is no slider; "
+            f"use model.solve({fixed[0]}=...) and its plot()"
+        )
     own = {name: getattr(model, name, _FIRST.get(name)) for name in domains}
 
     def parted(values: Values) -> tuple[Any, dict[str, float]]:
@@ -106,10 +113,12 @@ def _of_model(model: HasCurves) -> Subject:
         seen = np.isfinite(bulk.density)
         return bulk.points[seen], bulk.density[seen], [float(x) for x in found.outliers]
 
+    # Of many letters, say, there is no kernel. Lines of models may take a minute: when asked for.
+    overlaps = _told(lambda _: model._order_parameters(), {})[0]
+
     def code(values: Values) -> str:
         made, asked = parted(values)
-        given = f"gs.{type(model).__name__}({_arguments(made.parameters())})"
-        return f"import giantstep as gs; print({given}.solve({_arguments(asked)}))"
+        return f"{_making(made)}; print(model.solve({_arguments(asked)}))"
 
     return Subject(
         type(model).__name__,
@@ -117,7 +126,7 @@ def _of_model(model: HasCurves) -> Subject:
         {name: float(x) for name, x in own.items() if x is not None and math.isfinite(x)},
         domains, model.curve, solve, code,
         spectrum if {"spectrum", "conjugate_kernel"} & {*dir(model)} else None,
-        landscape, _told(lambda _: model._order_parameters(), {})[0] or (),
+        landscape, (_NOTHING, *overlaps) if overlaps else (),
     )  # fmt: skip
 
 
@@ -132,6 +141,20 @@ def _of_kernel(kernel: Kernel) -> Subject:
         landscape=partial(kernel.landscape, points=_LANDSCAPE_POINTS),
         unknowns=kernel.order_parameters(),
     )  # fmt: skip
+
+
+def _making(model: Any) -> str:
+    """Return Python that makes a model of arguments, or where these are no plain values of JSON."""
+    kind = type(model)
+    own = {
+        f.name: getattr(model, f.name)
+        for f in fields(model)
+        if f.init and f.name != "cache_folder" and getattr(model, f.name) != f.default
+    }
+    if all(isinstance(x, _PLAIN) for x in own.values()):
+        return f"import giantstep as gs; model = gs.{kind.__name__}({_arguments(own)})"
+    where = f"from {kind.__module__} import {kind.__name__}"
+    return f"{where}; model = {kind.__name__}.from_json({model.to_json()!r})"
 
 
 def _arguments(values: Mapping[str, Any]) -> str:
@@ -270,7 +293,8 @@ class ExplorePage:
         """Return spectrum and landscape, None where there is none, and what was refused."""
         subject = self.subject
         spectrum, told = _told(subject.spectrum, values)
-        over = (lambda at: subject.landscape(of, **at)) if subject.unknowns else None
+        wanted = subject.unknowns and of != _NOTHING
+        over = (lambda at: subject.landscape(of, **at)) if wanted else None
         landscape, more = _told(over, values)
         return spectrum, landscape, "<br>".join(filter(None, [told, more]))
 

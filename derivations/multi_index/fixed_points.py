@@ -117,11 +117,12 @@ class FixedPoints:
         """Return the sample complexity whose fixed point has this overlap."""
         return float(_sample_complexity(overlap, self.at(overlap)[0]))
 
-    def free_entropy(self, overlap: float, alpha: float) -> float:
-        """Return φ(q); infinite at exact recovery."""
+    def free_entropy(self, overlap: float, alpha: float, *, rough: bool = False) -> float:
+        """Return φ(q), on request by the coarsest quadrature; infinite at exact recovery."""
         if overlap >= 1:
             return math.inf
-        return float(_free_entropy(overlap, alpha, self.at(overlap)[1]))
+        found = self._rough.at(overlap) if rough else self.at(overlap)
+        return float(_free_entropy(overlap, alpha, found[1]))
 
     @cached_property
     def recovery(self) -> float:

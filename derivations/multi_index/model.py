@@ -473,12 +473,13 @@ class MultiIndex(SavedModel, HasOptima):
             raise ParameterError(f"within must be a range of q in [0, 1), got {(low, high)}")
         found = self.fixed_points
         q = np.linspace(low, high, whole_number("points", points, minimum=8))
-        line = Section.of(q, np.array([-found.free_entropy(x, ratio) for x in q.tolist()]))
+        entropies = [found.free_entropy(x, ratio, rough=True) for x in q.tolist()]
+        line = Section.of(q, -np.array(entropies))
         roots = [*found.reached(ratio).overlaps, *([] if found.starts else [0.0])]
         solutions = []
         for x in sorted(x for x in roots if low <= x <= high):
             energy = -found.free_entropy(x, ratio)
-            kind = kind_on([line], x, energy)
+            kind = kind_on([line], x, -found.free_entropy(x, ratio, rough=True))
             solutions.append(
                 StationaryPoint(x, found.error(x), energy, kind, kind == MINIMUM, {of: x})
             )
@@ -486,7 +487,10 @@ class MultiIndex(SavedModel, HasOptima):
             name="index_model", title=f"Minus the free entropy of labels of {self.channel.name}",
             of=of, within=(low, high), parameters={"alpha": ratio}, sections=(line,),
             points=tuple(solutions),
-            stability="stable: a minimum, which state evolution runs to; the least is that of Bayes",
+            stability=(
+                "stable: a minimum, which state evolution runs to; the least is that of Bayes; the "
+                "line by a coarser quadrature than its points"
+            ),
             labels={},
         )  # fmt: skip
 
