@@ -86,12 +86,12 @@ def subject_of(model: object, **values: float) -> Subject:
 
 def _of_model(model: HasCurves) -> Subject:
     domains = dict(model._axes())
-    if fixed := [name for name in model._asked if name not in domains]:
+    own = {name: getattr(model, name, _FIRST.get(name)) for name in domains}
+    if fixed := [name for name in model._asked if own.get(name) is None]:
         raise ParameterError(
             f"{type(model).__name__} is asked for {fixed[0]}, for which there is no slider; "
             f"use model.solve({fixed[0]}=...) and its plot()"
         )
-    own = {name: getattr(model, name, _FIRST.get(name)) for name in domains}
 
     def parted(values: Values) -> tuple[Any, dict[str, float]]:
         asked = {name: x for name, x in values.items() if name in model._asked}
