@@ -131,8 +131,8 @@ CONTRACTION = step_size * linear**2 / sp.sqrt(WIDTH)
 """The same in η, μ_1 and N."""
 
 NO_LANDSCAPE = (
-    "its risk follows from the one solution of an equation of random matrices, which no free energy "
-    "is behind"
+    "its risk follows from the one solution of an equation of random matrices, which no free "
+    "energy is behind"
 )
 
 

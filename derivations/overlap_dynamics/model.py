@@ -605,7 +605,7 @@ class OverlapDynamics(SavedModel, HasOptima):
 
     _asked: ClassVar[tuple[str, ...]] = ("steps",)
     _no_landscape: ClassVar[str] = (
-        "overlaps follow a map from step to step; early_growth() and trajectory() show where it goes"
+        "overlaps follow a map from step to step; early_growth() and trajectory() show where to"
     )
     _error: ClassVar[str] = "error"
 

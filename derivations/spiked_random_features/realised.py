@@ -90,9 +90,7 @@ class RealisedNetwork(DatasetResult):
         Without what Result 3.1 leaves out, which the comparison has if `asymptotic` has it.
         """
         strength, variance, alignment = (self.dataset.attrs[f"realised_{x}"] for x in _SPIKE)
-        return _at_spike(
-            self.asymptotic, self.network.width, (strength, variance, alignment)
-        )
+        return _at_spike(self.asymptotic, self.network.width, (strength, variance, alignment))
 
     @cached_property
     def network(self) -> Network:

@@ -519,9 +519,7 @@ class _Reader:
             if not isinstance(value, Mapping):
                 raise TypeError(f"{name} must hold values by name, got {value!r}")
             key = _key_of if typing.get_origin(arguments[0]) is tuple else arguments[0]
-            return {
-                key(k): self.value(v, arguments[1], f"{name}[{k!r}]") for k, v in value.items()
-            }
+            return {key(k): self.value(v, arguments[1], f"{name}[{k!r}]") for k, v in value.items()}
         if hint in _TYPE_NAMES:
             if hint is float:
                 return _number(value, float, name)
