@@ -1,7 +1,8 @@
 """Solve generated saddle-point kernels: error control, batches on threads.
 
-Holds no formula: tables, equations and the driver that refines where the estimated quadrature error
-is too large come as generated modules; this one runs them, and spreads rows over threads.
+Holds no formula: tables and equations come as generated modules. This one refines where the
+estimated quadrature error is too large, as files of kernels do (:mod:`..runtime.refinement`), and
+spreads rows over threads.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
+from ..runtime.refinement import refined
 from .kernel_arrays import KernelArrays
 from .kernel_code import LoadedKernel
 
@@ -244,65 +246,40 @@ class _Rows:
 
 def _refined(rows: _Rows, rtol: float) -> tuple[Array, Array, Array, NDArray[np.int64]]:
     """Return results, errors, info and nodes, refined until they are good or stop improving."""
-    n, width = len(rows.parameters), len(rows.kernel.outputs)
+    n, width, kernel = len(rows.parameters), len(rows.kernel.outputs), rows.kernel
     results, errors, info = np.empty((n, width)), np.empty((n, width)), np.empty((n, 3))
+    columns = [kernel.outputs.index(x) for x in kernel.code.unknowns if x in kernel.outputs]
 
-    def solve(part: NDArray[np.int64], level: int) -> tuple[Array, Array, Array]:
-        # All of them begin at the first level.
-        near = _near(rows[part], results[part], info[part]) if level else rows
-        return _run(near, level)
+    def solve(
+        part: NDArray[np.int64], level: int, shaken: bool = False
+    ) -> tuple[Array, Array, Array]:
+        near = rows[part]
+        if shaken:
+            known = len(columns) == len(kernel.code.unknowns)
+            near = replace(near, start=results[part][:, columns] if known else None)
+        elif level and rows.arrays.has_grid and columns:
+            # All of them begin at the first level; on a finer grid, next to what is known.
+            start = np.where(info[part, :1] >= 0, results[part][:, columns], np.nan)
+            near = replace(near, start=start)
+        return _run(near, level, shaken=shaken)
 
-    def wanted_levels(part: NDArray[np.int64]) -> Array:
-        if rows.kernel.widths is None or not rows.arrays.refinable:
-            return np.zeros(len(part))
-        return _wanted_levels(rows[part], results[part], info[part])
+    def integrand_width(part: NDArray[np.int64]) -> Array:
+        assert kernel.widths is not None
+        names = kernel.code.unknown_results
+        unknowns = [results[part, kernel.outputs.index(x)] for x in names]
+        found: Array = kernel.widths.integrand_width(*rows.parameters[part].T, *unknowns)
+        return found
 
-    def shaken(part: NDArray[np.int64], level: int) -> tuple[Array, Array] | None:
-        return _shaken(rows[part], results[part], level)
-
-    levels, unseen = rows.kernel.plain.refine(
-        np.arange(n), results, errors, info, solve, wanted_levels, rows.arrays.finest, rtol
+    widths = integrand_width if kernel.widths and rows.arrays.refinable else None
+    levels, unseen = refined(
+        rows.arrays, np.arange(n), (results, errors, info), solve, widths, rtol
     )
-    if rows.arrays.refinable:
-        if rows.kernel.tables is not None:
-            rows.kernel.plain.add_table_rounding(np.arange(n), results, errors, levels, shaken)
-        # Nothing is known where the rules are too coarse to see the integrand.
-        errors[unseen] = np.inf
+    # Nothing is known where the rules are too coarse to see the integrand.
+    errors[unseen] = np.inf
     nodes = np.zeros(n, dtype=np.int64)
     for level in np.unique(levels):
         nodes[levels == level] = rows.arrays.nodes(int(level))
     return results, errors, info, nodes
-
-
-def _near(rows: _Rows, results: Array, info: Array) -> _Rows:
-    """Begin on a finer grid at the solutions on a coarser one, where there are any."""
-    columns = [rows.kernel.outputs.index(x) for x in rows.kernel.code.unknowns]
-    if not (rows.arrays.has_grid and columns):
-        return rows
-    return replace(rows, start=np.where(info[:, :1] >= 0, results[:, columns], np.nan))
-
-
-def _shaken(rows: _Rows, results: Array, level: int) -> tuple[Array, Array] | None:
-    """Solve again next to solutions, with other rounding in the tables, where these lose digits."""
-    if rows.arrays.shaken(level) is None:
-        return None
-    kernel = rows.kernel
-    columns = [kernel.outputs.index(x) for x in kernel.code.unknowns if x in kernel.outputs]
-    known = len(columns) == len(kernel.code.unknowns)
-    near = replace(rows, start=results[:, columns] if known else None)
-    again, _, info = _run(near, level, shaken=True)
-    return again, info
-
-
-def _wanted_levels(rows: _Rows, results: Array, info: Array) -> Array:
-    """Return the levels whose rules see the narrowest integrands at solutions."""
-    widths = rows.kernel.widths
-    assert widths is not None
-    unknowns = [results[:, rows.kernel.outputs.index(x)] for x in rows.kernel.code.unknown_results]
-    with np.errstate(all="ignore"):
-        width = widths.integrand_width(*rows.parameters.T, *unknowns)
-        levels: Array = rows.kernel.plain.rule_wanted(rows.arrays.step, width, info[:, 0])
-    return levels
 
 
 def _run(rows: _Rows, level: int, *, shaken: bool = False) -> tuple[Array, Array, Array]:

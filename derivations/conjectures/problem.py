@@ -576,7 +576,7 @@ def _in_variables(
         values[output] = new = ModelOutput(output.args[0], sp.Tuple(*kept))
         require_asked(output.model, pairs)
         _check_domain(new, ranges, fixed)
-    expr = expr.xreplace(values)
+    expr = expr.xreplace(values).replace(sp.Limit, limit_at_infinity)
     own = {}
     for x in expr.free_symbols - {BEST}:
         if x.name in fixed:
@@ -590,6 +590,32 @@ def _in_variables(
                 f"or a number\n  bound are: {known}"
             )
     return expr.xreplace(own)
+
+
+def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol, end: sp.Expr, *_: Any) -> sp.Expr:
+    """Return the limit of a rational function as a symbol tends to infinity, as SymPy's Limit asks.
+
+    Raises
+    ------
+    ParameterError
+        If it is infinite, or may be another one at some values of the other symbols.
+    """
+    numerator, denominator = map(sp.factor, sp.fraction(sp.cancel(sp.together(expr))))
+    if end != sp.oo or not numerator.is_polynomial(symbol) or not denominator.is_polynomial(symbol):
+        raise ParameterError(
+            f"the limit of {shorten(str(expr))} as {symbol} tends to {end} is not taken: it must "
+            "be that of a rational function, and at oo"
+        )
+    above, below = sp.Poly(numerator, symbol), sp.Poly(denominator, symbol)
+    lead = sp.factor(below.LC())
+    if above.domain.is_EX or below.domain.is_EX or not lead.is_nonzero:
+        raise ParameterError(
+            f"the limit of {shorten(str(expr))} as {symbol} tends to oo may be another one where "
+            f"{shorten(str(lead))} vanishes; give symbols with signs"
+        )
+    if above.degree() > below.degree():
+        raise ParameterError(f"{shorten(str(expr))} is unbounded for {symbol} -> oo")
+    return sp.cancel(above.LC() / lead) if above.degree() == below.degree() else sp.S.Zero
 
 
 def _check_domain(

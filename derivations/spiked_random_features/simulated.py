@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...numeric.arguments import positive_array, positive_number, whole_number
-from ...numeric.kernel_arrays import converged_tables
 from ...numeric.networks.convex import Loss
 from ...numeric.networks.layer import FeatureClass, SpikedRows
 from ...numeric.networks.measure import Measurement, errors
@@ -32,6 +31,7 @@ from ...numeric.networks.run import simulate
 from ...numeric.networks.samples import READOUT, TEST
 from ...numeric.networks.sizes import sample_count
 from ...runtime.generated import GeneratedFunction
+from ...runtime.levels import Tables
 from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.printing.compiled import compiled
 from ..activation_functions import cached_elementwise
@@ -383,7 +383,7 @@ def conditional_prediction(
     assert kernel.tables is not None
     count = round(2 * _LARGEST / _STEP) + 1
     kappa = np.linspace(-_LARGEST, _LARGEST, count)
-    tables = converged_tables(kernel.tables, [values[p] for p in kernel.table_parameters], kappa)
+    tables = Tables(kernel.tables, [values[p] for p in kernel.table_parameters])(kappa)
     columns = {**values, **tables, "kappa": kappa}
     names = {**_FUNCTIONS, **symbols.IDENTIFIERS, symbols.kappa: "kappa"}
     known = {x: name for x, name in names.items() if name in columns}

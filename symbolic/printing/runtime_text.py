@@ -92,16 +92,33 @@ def runtime_function(
     )
 
 
+# What is said of arrays, and the same of numbers.
+_OF_NUMBERS = {"minimum": "min", "maximum": "max", "_": "turn", "RESOLVED": "resolved"}
+
+
 class _Neutral(ast.NodeTransformer):
-    """Functions without their module, names with the numbers that they stand for."""
+    """Functions without their module, of numbers; names with the numbers that they stand for."""
 
     def __init__(self, numbers: Mapping[str, float]) -> None:
         self._numbers = numbers
 
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "where":
+            return ast.IfExp(*node.args)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        logical = {ast.BitAnd: ast.And, ast.BitOr: ast.Or}.get(type(node.op))
+        return node if logical is None else ast.BoolOp(logical(), [node.left, node.right])
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        return ast.Constant(math.pi) if node.attr == "pi" else ast.Name(node.attr)
+        if node.attr == "pi":
+            return ast.Constant(math.pi)
+        return ast.Name(_OF_NUMBERS.get(node.attr, node.attr))
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id in self._numbers:
             return ast.Constant(self._numbers[node.id])
-        return ast.Name("turn") if node.id == "_" else node
+        return ast.Name(_OF_NUMBERS.get(node.id, node.id))

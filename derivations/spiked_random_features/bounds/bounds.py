@@ -69,10 +69,10 @@ from ....errors import ConvergenceError, ParameterError
 from ....labelled import labelled
 from ....numeric.arguments import positive_number
 from ....numeric.cache import FileCache
-from ....numeric.kernel_arrays import converged_tables
 from ....numeric.kernel_code import KernelCode
 from ....pages import Block
 from ....result import Number, Result, quantity
+from ....runtime.levels import Tables
 from ....runtime.precision import local_context
 from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.expressions.regularity import Parity
@@ -828,7 +828,7 @@ def _tables(model: SpikedRandomFeatures, x: Any, m: float, theta: float) -> dict
         spike.norm_overlap, m, theta,
     )  # fmt: skip
     module = cache.load_module("realised_functions", source)
-    found = converged_tables(module, [np.float64(v) for v in values], x)
+    found = Tables(module, values)(x)
     names = ("target", "target_variance", "linear", "realised")
     # Functions that vanish have no table, and constants have one value.
     return {name: np.broadcast_to(found.get(name, 0.0), x.shape).copy() for name in names}

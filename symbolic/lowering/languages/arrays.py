@@ -17,6 +17,7 @@ import sympy as sp
 
 from ....errors import EmissionError
 from ...printing.printers import SourcePrinter
+from ..documentation import filled
 from ..program import (
     Assign,
     Data,
@@ -534,18 +535,16 @@ def estimate_text(*, grid: bool = False) -> str:
     The variables of a `grid` gain differently, so that one gain may be luck.
     """
     gain = f"    gain = np.maximum(gain, last**{GRID_POWER})\n" if grid else ""
-    numbers = {
-        "least_gain": gain,
-        "unit": repr(4 * 2.0**-52),
-        "own": OWN_ROUNDING,
-        "equation": EQUATION_ROUNDING,
-        "terms": SUM_ROUNDING,
-        "probe": PROBE,
-        "least": repr(4 * 2.0**-52 * (OWN_ROUNDING + EQUATION_ROUNDING * WELL_DETERMINED)),
-        "margin": GROWTH + 1,
-        "alike": ALIKE,
-    }
-    text = _ESTIMATE.strip("\n")
-    for name, number in numbers.items():
-        text = text.replace(f"{{{name}}}", str(number))
-    return text
+    unit = 4 * 2.0**-52
+    return filled(
+        _ESTIMATE.strip("\n"),
+        least_gain=gain,
+        unit=repr(unit),
+        own=OWN_ROUNDING,
+        equation=EQUATION_ROUNDING,
+        terms=SUM_ROUNDING,
+        probe=PROBE,
+        least=repr(unit * (OWN_ROUNDING + EQUATION_ROUNDING * WELL_DETERMINED)),
+        margin=GROWTH + 1,
+        alike=ALIKE,
+    )

@@ -154,8 +154,9 @@ def solve_block(block, rule, start=None, rough=0.0, held=0):
         return solve(block, {**rule, "like": np.zeros((block.shape[1], 1))}, start, rough, held)
 
 
-def solve_rows(rows, rules):
+def solve_rows(rows, arrays):
     """Return values, errors and info of rows on three rules; in blocks that fit in memory."""
+    rules = by_name(arrays)
     values, errors = np.empty((len(rows), N_OUTPUTS)), np.empty((len(rows), N_OUTPUTS))
     info = np.empty((len(rows), 3))
     most = max(
@@ -187,9 +188,10 @@ def files(
         file.source.text(),
         estimate_text(grid=bool(program.inner_nodes)),
         *file.driver(),
+        file.by_name(),
         _SOLVE_ROWS,
+        selfcheck_text(vectors),
     ]
     imports = "import contextlib\nimport math\n\nimport numpy as np\n"
-    parts += [*file.line_parts(), selfcheck_text(vectors)]
     text = file.text("NumPy, many rows at once", imports, parts)
     return {f"{name or program.name}.py": text}
