@@ -597,7 +597,7 @@ class SimulatedGiantSteps(Page, JsonDocument):
             raise ParameterError(f"path must end in .npz or .json, got {target.name!r}")
         header = np.array(json.dumps({"format": _FORMAT, **self._about()}))
         with replacing(target) as temporary, temporary.open("xb") as file:
-            np.savez(file, header=header, **self.result.values)
+            np.savez(file, **{"header": header, **self.result.values})  # type: ignore[arg-type]
         return target
 
     @classmethod

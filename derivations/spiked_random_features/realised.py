@@ -183,12 +183,11 @@ class RealisedNetwork(DatasetResult):
 
     def picture(self) -> Picture:
         """Return the test errors over α: measured ones as points, theories as lines."""
-        x = self.dataset["alpha"].to_numpy()
+        x = self.dataset["alpha"].to_numpy().tolist()
+        looks = (("", "o"), ("-", ""), ("--", ""), (":", ""))
         lines = [
-            Line(x, self.dataset[f"{kind}_test_error"].to_numpy(), _HEADINGS[kind], *look)
-            for kind, look in zip(
-                self._kinds, (("", "o"), *[(style,) for style in ("-", "--", ":")]), strict=False
-            )
+            Line(x, self.dataset[f"{kind}_test_error"].to_numpy().tolist(), _HEADINGS[kind], *look)
+            for kind, look in zip(self._kinds, looks, strict=False)
         ]
         return Lines(lines, r"$\alpha$", "test error")
 
