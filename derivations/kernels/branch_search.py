@@ -249,7 +249,13 @@ class Search(Solutions):
         marked: list[tuple[float, Array, bool]] = [
             (float(k), y, False) for k, y in enumerate(curve.points)
         ]
+        ends = ((curve.start, curve.points[0]), (curve.end, curve.points[-1]))
+        left = [y for how, y in ends if how == CROSSING]
         for place, kind, y in curve.marks:
+            # Where a branch leaves another one it turns round, by a symmetry, as far as rounding
+            # tells.
+            if kind == FOLD and any(self._apart(y, z) <= _JOINED for z in left):
+                continue
             if kind == FOLD:
                 point = self._fold(y, held)
             elif face and self._leaves_face(y, face):
@@ -302,6 +308,9 @@ class Search(Solutions):
         for output in self.zeros:
             self._add_zeros(output, curve, face)
         return branch
+
+    def _apart(self, y: Array, other: Array) -> float:
+        return float(np.max(np.abs(y - other) / self.equations.sizes(y)))
 
     def _near(self, p: SpecialPoint, other: SpecialPoint) -> bool:
         """Tell whether two points are the same, found along two branches."""
