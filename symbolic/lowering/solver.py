@@ -16,7 +16,6 @@ from ...runtime.rules import REACH
 from ..printing.language import Function, Kind, Parameter
 from ..printing.printers import MpmathPrinter, ScalarPrinter, SourcePrinter, helper_definitions
 from ..printing.spellings import MpmathLanguage, NumbaLanguage, PythonLanguage, argument_names
-from .driver import array_driver
 from .fuse import FreshSymbols
 from .lazy_cases import Line, with_branches
 from .newton import INVERT, SOLVE_DENSE, Place, newton_lines, root_function, solve_lines
@@ -406,9 +405,8 @@ def solver_source(program: Program, target: str = "numba") -> str:
     ----------
     program : Program
     target : {"numba", "python", "mpmath"}
-        "python" is the plain twin of "numba": the same text without compilation, and the driver
-        that refines rows of a batch (:mod:`.driver`). "mpmath" takes a context `ctx` from the
-        namespace it is executed in and has no ``solve_batch``.
+        "python" is the plain twin of "numba": the same text without compilation. "mpmath" takes a
+        context `ctx` from the namespace it is executed in and has no ``solve_batch``.
 
     Raises
     ------
@@ -422,9 +420,6 @@ def solver_source(program: Program, target: str = "numba") -> str:
     if target != "mpmath":
         parts.append(NUMBA_HEADER if target == "numba" else PYTHON_HEADER)
     parts.append(solver_functions(program, target))
-    if target == "python":
-        grid = bool(program.inner_nodes)
-        parts.append(array_driver(program, line=bool(program.tables), grid=grid))
     return "\n\n".join(parts)
 
 

@@ -18,6 +18,7 @@ from .precise_averages import GUARD_DIGITS, InnerRule, usual_reach
 from .rules import (
     GRID_PANEL,
     Rule,
+    ball_volume,
     composite,
     equidistant,
     folded,
@@ -43,25 +44,10 @@ Point = tuple[Any, ...]
 
 
 class PreciseGrid:
-    """Rules on grids, one for each level.
+    """Rules on grids, one for each level; a generated `namespace` has break points and tables.
 
-    Parameters
-    ----------
-    namespace : mapping
-        Generated: ``product_breaks_NAME``, ``product_tables`` and ``NESTED``.
-    inner_nodes : sequence of str
-    values : sequence
-        Parameters of the tables, as numbers of `ctx`.
-    ctx : mpmath context
-    digits : int
-    widths : sequence of float
-        Of the node and the inner nodes.
-    breaks : sequence
-        Of tables in the node.
-    even : bool
-        Half of the grid suffices.
-    tables : callable
-        Returns the tables of the node at a node.
+    Widths are those of node and inner nodes, breaks those of tables in the node, `tables` returns
+    these at a node. Half of the grid suffices if it is even.
     """
 
     def __init__(
@@ -136,7 +122,7 @@ class PreciseGrid:
 
     def _require_room(self, reach: float, level: int) -> None:
         n = len(self._widths)
-        ball = _ball(n - 1, reach) * 2 * reach if self._nested else _ball(n, reach)
+        ball = ball_volume(n - 1, reach) * 2 * reach if self._nested else ball_volume(n, reach)
         steps = math.prod(_GRID_STEP * width / math.sqrt(2.0) ** level for width in self._widths)
         nodes = ball / steps / (2 if self._even else 1)
         if nodes > MOST_NODES:
@@ -144,10 +130,6 @@ class PreciseGrid:
                 f"{self._digits} digits of an average over {n} variables at once would need "
                 f"{nodes:.0e} nodes, more than {MOST_NODES:.0e}; ask for fewer digits"
             )
-
-
-def _ball(dimension: int, radius: float) -> float:
-    return math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
 
 
 # Where the inner step is checked and the size of the tables is measured: outer nodes at which

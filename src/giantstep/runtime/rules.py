@@ -31,13 +31,25 @@ GRID_REFINEMENT = math.sqrt(2.0)
 LONGER_GRID_REACH = math.sqrt(1.2)
 # How often rules are refined, as long as that brings something.
 MOST_REFINEMENTS = 7
+# The finest level that a narrow integrand asks for, and the last of all.
+FINEST_LEVEL = 10
+LAST_LEVEL = FINEST_LEVEL + MOST_REFINEMENTS
+# Trapezoidal step of the first rule of the line, relative to the width of its tables. 0.25 gives
+# 1e-16 for smoothed activations; the error estimate of 0.13 is good enough to show 1e-11, and a few
+# more nodes cost less than a second attempt.
+FIRST_STEP = 0.13
 # Trapezoidal steps of a grid, of the node and of inner nodes, and length of panels between break
 # points, all per unit width.
 GRID_STEP = 0.17
 GRID_INNER_STEP = 0.4
 GRID_PANEL = 3.0
+# A grid is refined up to so many nodes; more are only taken where the first level asks for them.
+MOST_GRID_NODES = 2**18
+MOST_FIRST_NODES = 2**21
 # Length of a panel of the line between break points, at the most.
 PANEL = 1.5
+# Panels of inner rules hold at most so many radians of a wave, which sixteen nodes resolve.
+PANEL_PHASE = 15.0
 # Panels of the first rule in each piece of a line that is cut at moving points.
 MOVING_PANELS = 16
 # Nodes at which is looked how tables grow. Squares of tables times the density are so small where a
@@ -215,6 +227,11 @@ def farther(reach, tables, count, negligible):
         if at_ends - largest > math.log(negligible) and reach < FARTHEST_REACH:
             return min(1.2 * reach, FARTHEST_REACH)
     return reach
+
+
+def ball_volume(dimension, radius):
+    """Return the volume of a ball."""
+    return math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
 
 
 # -- rules of numbers of many digits
