@@ -3,6 +3,8 @@
 import importlib.util
 import types
 
+from giantstep.runtime.precise_averages import GUARD_DIGITS
+from giantstep.runtime.precision import local_context
 
 
 def names_in(text, **given):
