@@ -40,6 +40,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import sympy as sp
@@ -125,15 +126,22 @@ class Function:
     calls: tuple[Function, ...] = ()
     packed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The body, for reading."""
+        tree: ast.Module = syntax_tree(self.body)
+        return tree
+
+    @cached_property
     def local_values(self) -> dict[str, Kind]:
-        """Return names and kinds of local numbers, loop indices included, local arrays not."""
+        """Names and kinds of local numbers, loop indices included, local arrays not."""
         known = {p.name: p.kind for p in self.parameters}
         found: dict[str, Kind] = {}
-        arrays = self.local_arrays()
+        arrays = self.local_arrays
         calls = {f.name: f.returns for f in self.calls}
         # Twice: a name may be set from one whose kind only a later line decides.
         for _ in range(2):
-            for node in ast.walk(syntax_tree(self.body)):
+            for node in ast.walk(self.tree):
                 if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
                     found[node.target.id] = Kind.WHOLE
                 elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -144,19 +152,21 @@ class Function:
                         found[name] = kind if kind == before else Kind.REAL
         return found
 
+    @cached_property
     def local_constants(self) -> dict[str, tuple[float, ...]]:
-        """Return names and values of local arrays that are only read."""
+        """Names and values of local arrays that are only read."""
         return {
             node.targets[0].id: ast.literal_eval(node.value)  # type: ignore[attr-defined]
-            for node in ast.walk(syntax_tree(self.body))
+            for node in ast.walk(self.tree)
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
         }
 
+    @cached_property
     def local_arrays(self) -> dict[str, int]:
-        """Return names and lengths of local arrays."""
+        """Names and lengths of local arrays."""
         return {
             node.targets[0].id: node.value.args[0].value  # type: ignore[attr-defined]
-            for node in ast.walk(syntax_tree(self.body))
+            for node in ast.walk(self.tree)
             if isinstance(node, ast.Assign) and _is_array(node.value)
         }
 
@@ -307,7 +317,7 @@ class Language:
             for n, text in enumerate(function.body.splitlines(), start=1)
             if text.strip().startswith("#")
         }
-        return self._block(syntax_tree(function.body).body, function, indent, comments)
+        return self._block(function.tree.body, function, indent, comments)
 
     def _block(
         self,
@@ -337,11 +347,10 @@ class Language:
 
         if isinstance(node, ast.Assign) and _is_array(node.value):
             assert isinstance(node.targets[0], ast.Name)
-            name = node.targets[0].id
             if self.forms["array"] is None:
                 return []
-            length = function.local_arrays()[name]
-            return [indent + self.spelled("array", self.identifier(name), length)]
+            name, length = self.identifier(node.targets[0].id), node.value.args[0].value
+            return [indent + self.spelled("array", name, length)]
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
             numbers = ", ".join(map(value, node.value.elts))
             if self.forms["constants"] is None:

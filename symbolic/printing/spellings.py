@@ -12,7 +12,6 @@ from hashlib import sha256
 from typing import ClassVar
 
 from ...errors import EmissionError
-from ...one_thread import syntax_tree
 from .language import Function, Kind, Language
 
 # Functions that languages have under one name.
@@ -136,12 +135,12 @@ class CLanguage(Language):
         lines = [*_comment(function.documentation), *wrapped(head), "{"]
         lines += [_FAST_INSIDE] if function.fast else []
         for kind in (Kind.REAL, Kind.WHOLE, Kind.FLAG):
-            names = [n for n, k in function.local_values().items() if k is kind]
+            names = [n for n, k in function.local_values.items() if k is kind]
             zero = "0.0" if kind is Kind.REAL else "0"
             declared = ", ".join(f"{self.identifier(n)} = {zero}" for n in names)
             if names:
                 lines += wrapped(f"    {_TYPES[kind]}{declared};", "        ")
-        for name, length in function.local_arrays().items():
+        for name, length in function.local_arrays.items():
             lines.append(f"    double {self.identifier(name)}[{length}];")
         # Warnings about arguments that these equations do not need would be errors to some.
         lines += [f"    (void){self.identifier(n)};" for n in _unused(function)]
@@ -180,7 +179,7 @@ class CLanguage(Language):
         if name in self.functions:
             return f"{self.functions[name]}({', '.join(arguments)})"
         (called,) = (f for f in function.calls if f.name == name)
-        lengths = {self.identifier(n): str(k) for n, k in function.local_arrays().items()}
+        lengths = {self.identifier(n): str(k) for n, k in function.local_arrays.items()}
         texts = []
         for p, text in zip(called.parameters, arguments, strict=True):
             texts.append(text)
@@ -226,7 +225,7 @@ def wrapped(line: str, indent: str = "    ") -> list[str]:
 
 def _unused(function: Function) -> list[str]:
     """Parameters that the body does not mention."""
-    used = {n.id for n in ast.walk(syntax_tree(function.body)) if isinstance(n, ast.Name)}
+    used = {n.id for n in ast.walk(function.tree) if isinstance(n, ast.Name)}
     for expr in function.expressions.values():
         used |= {str(s) for s in expr.free_symbols}
     return [p.name for p in function.parameters if p.name not in used]
@@ -299,7 +298,7 @@ power(x, y) = x >= 0.0 || isinteger(y) ? x^y : NaN
         lines = [f"# {x}".rstrip() for x in function.documentation.strip().splitlines()]
         parameters = ", ".join(self.identifier(p.name) for p in function.parameters)
         lines.append(f"function {function.name}({parameters})")
-        for name, kind in function.local_values().items():
+        for name, kind in function.local_values.items():
             zero = {Kind.REAL: "0.0", Kind.FLAG: "false"}.get(kind, "0")
             lines.append(f"    local {self.identifier(name)} = {zero}")
         lines += self.lines(function)
@@ -466,13 +465,13 @@ end function {name}
             lines.append(f"    {self._declared(p.kind)} :: {code}{self._shape(p.kind)}")
         if function.returns is not None:
             lines.append(f"    {self._types[function.returns]} :: returned_")
-        for n, length in function.local_arrays().items():
+        for n, length in function.local_arrays.items():
             lines.append(f"    real(dp) :: {self.identifier(n)}({length})")
-        for n, values in function.local_constants().items():
+        for n, values in function.local_constants.items():
             numbers = ", ".join(map(self.number, values))
             array = f"{self.identifier(n)}({len(values)}) = [{numbers}]"
             lines.append(f"    real(dp), parameter :: {array}")
-        found = function.local_values()
+        found = function.local_values
         for kind_ in self._types:
             locals_ = [self.identifier(n) for n, k in found.items() if k is kind_]
             if locals_:

@@ -27,9 +27,11 @@ from ..losses.proximal import MoreauEnvelope, Proximal
 from ..printing.compiled import compiled
 from .random_matrix import MarchenkoPasturAverage, Resolvent
 
-# Central differences of this step at this precision leave 30 digits; a pivot below the threshold,
-# relative to its row, is zero.
-_DIGITS, _STEP, _ZERO = 60, "1e-15", "1e-12"
+# Central differences of a step leave 30 of 60 digits and five of a float's; a slope below so many
+# times its rounding, and a pivot below a threshold, relative to its row, are zero. Floats tell
+# quickly what is determined; of what seems not to be, many digits decide.
+_DIGITS = 60
+_STEPS = {True: ("1e-15", 10**15, "1e-12"), False: ("1e-5", 10**6, "1e-4")}
 _POINTS = 4
 _NODES = 5
 
@@ -64,6 +66,9 @@ def dependent_unknowns(
     >>> dependent_unknowns([x * y - 1, x - y], [x, y])
     ([], [])
     """
+    matrix = _Evaluator(residuals, unknowns, many_digits=False).jacobian(0)
+    if matrix is not None and not _null_vectors(matrix, many_digits=False):
+        return [], []
     worker = _Evaluator(residuals, unknowns)
     result: tuple[list[sp.Symbol], list[int]] = ([], [])
     for seed in range(_POINTS):
@@ -93,25 +98,39 @@ def symmetric_variables(gradient: Mapping[sp.Symbol, sp.Expr]) -> list[sp.Symbol
     >>> symmetric_variables({v: ((x * y) ** 2 - x).diff(v) for v in (x, y)})
     []
     """
+    return (
+        _symmetric(gradient, many_digits=False) and _symmetric(gradient, many_digits=True)
+    ) or []
+
+
+def _symmetric(gradient: Mapping[sp.Symbol, sp.Expr], many_digits: bool) -> list[sp.Symbol] | None:
+    """Variables whose shift or rescaling changes nothing; None where nothing can be said."""
     variables = tuple(gradient)
-    worker = _Evaluator(tuple(gradient.values()), variables)
+    worker = _Evaluator(tuple(gradient.values()), variables, many_digits)
     rows = []
     for seed in range(2 * len(variables) + 2):
         slopes = worker.values(seed)
         if slopes is None:
-            return []
+            return None
         point = worker.point(seed)
         rows.append([*slopes, *(point[x] * s for x, s in zip(variables, slopes, strict=True))])
-    moving = {j % len(variables) for j in _null_vectors(worker.ctx.matrix(rows))}
-    return [variables[j] for j in sorted(moving)]
+    null = _null_vectors(worker.ctx.matrix(rows), many_digits)
+    return [variables[j] for j in sorted({j % len(variables) for j in null})]
 
 
 class _Evaluator:
     """Values and central differences of expressions at points drawn at random."""
 
-    def __init__(self, expressions: Sequence[sp.Expr], unknowns: Sequence[sp.Symbol]) -> None:
-        self.ctx = mpmath.mp.clone()
-        self.ctx.dps = _DIGITS
+    def __init__(
+        self,
+        expressions: Sequence[sp.Expr],
+        unknowns: Sequence[sp.Symbol],
+        many_digits: bool = True,
+    ) -> None:
+        self.ctx = mpmath.mp.clone() if many_digits else mpmath.fp
+        if many_digits:
+            self.ctx.dps = _DIGITS
+        self._step, self._noise, _ = _STEPS[many_digits]
         self.unknowns = tuple(unknowns)
         free = set().union(*(e.free_symbols for e in expressions))
         self.symbols = (*unknowns, *sorted(free - set(unknowns), key=str))
@@ -142,7 +161,7 @@ class _Evaluator:
         """Return the matrix of derivatives; None where they are not finite."""
         if self._functions is None:
             return None
-        step = self.ctx.mpf(_STEP)
+        step = self.ctx.mpf(self._step)
         point = self.point(seed)
         rows = []
         try:
@@ -158,14 +177,14 @@ class _Evaluator:
                         return None
                     slope = (high - low) / (2 * step)
                     rounding = self.ctx.eps * (1 + abs(high) + abs(low)) / step
-                    row.append(slope if abs(slope) > 10**15 * rounding else self.ctx.zero)
+                    row.append(slope if abs(slope) > self._noise * rounding else self.ctx.zero)
                 rows.append(row)
         except (ArithmeticError, ValueError, TypeError):
             return None
         return self.ctx.matrix(rows)
 
     def _is_finite(self, value: Any) -> bool:
-        return isinstance(value, self.ctx.mpf) and bool(self.ctx.isfinite(value))
+        return isinstance(value, self.ctx.mpf) and bool(abs(value) < self.ctx.inf)
 
 
 class _Function:
@@ -180,7 +199,7 @@ class _Function:
         self._sums = [(mark, *self._nodes(n)) for n, mark in marks.items()]
         expr = expr.xreplace(marks)
         self._arguments = sorted(expr.free_symbols, key=lambda x: (x.name, str(type(x))))
-        self._value = compiled(expr, self._arguments, ctx)
+        self._value = compiled(expr, self._arguments, "python" if ctx is mpmath.fp else ctx)
 
     def _nodes(self, node: sp.Expr) -> tuple[_Function, list[dict[sp.Symbol, Any]]]:
         body, bound = node.args[:2]
@@ -248,9 +267,10 @@ def _drawn_rational(draw: random.Random) -> sp.Rational:
     return sp.Rational(draw.randint(100, 900), 500)
 
 
-def _null_vectors(matrix: Any) -> list[int]:
+def _null_vectors(matrix: Any, many_digits: bool = True) -> list[int]:
     """Return the columns that take part in vanishing combinations of columns."""
     ctx = matrix.ctx
+    zero = ctx.mpf(_STEPS[many_digits][2])
     rows = [_scaled(matrix[i, :].tolist()[0], ctx) for i in range(matrix.rows)]
     pivots: list[int] = []
     while rows_left := rows[len(pivots) :]:
@@ -258,7 +278,7 @@ def _null_vectors(matrix: Any) -> list[int]:
         size, i, j = max(
             (abs(v), -i, -j) for i, row in enumerate(rows_left) for j, v in enumerate(row)
         )
-        if size <= ctx.mpf(_ZERO):
+        if size <= zero:
             break
         k, j = len(pivots), -j
         rows[k], rows[k - i] = rows[k - i], rows[k]
@@ -270,9 +290,7 @@ def _null_vectors(matrix: Any) -> list[int]:
                 rows[r][j] = ctx.zero
         pivots.append(j)
     free = [j for j in range(matrix.cols) if j not in pivots]
-    bound = [
-        j for k, j in enumerate(pivots) if any(abs(rows[k][f]) > ctx.sqrt(_ZERO) for f in free)
-    ]
+    bound = [j for k, j in enumerate(pivots) if any(abs(rows[k][f]) > ctx.sqrt(zero) for f in free)]
     return sorted([*free, *bound])
 
 

@@ -317,7 +317,7 @@ def test_teacher_of_two_coordinates_with_poles_nearby():
     power=st.floats(-8, 4), gamma=st.floats(-1, 1),
     bulk=st.sampled_from(["iid", "orthonormal"]), width=st.sampled_from([None, 50, 5000]),
 )  # fmt: skip
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_training_error_and_norm_make_the_free_energy(
     r, bias, beta, alpha, power, gamma, bulk, width
 ):

@@ -423,11 +423,11 @@ def test_kinds_of_local_values():
         "k = n - 1\nm = 2 * k\nflag = x < 1.0\ny = m / 2\nfor i in range(len(t)):\n"
         "    y = t[i]\nbuffer = array(3)\ndone = not flag\nk = k + 1\n",
     )
-    assert function.local_values() == {
+    assert function.local_values == {
         "k": Kind.WHOLE, "m": Kind.WHOLE, "flag": Kind.FLAG, "y": Kind.REAL, "i": Kind.WHOLE,
         "done": Kind.FLAG,
     }  # fmt: skip
-    assert function.local_arrays() == {"buffer": 3}
+    assert function.local_arrays == {"buffer": 3}
 
 
 @pytest.mark.parametrize(
