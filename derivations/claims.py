@@ -25,7 +25,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from ..errors import MissingDependencyError, ParameterError
-from ..json_document import WritesJson, json_text
+from ..json_document import json_text
 from ..pages import Block, Indented, Listing, Page, Table, columns
 from ..pictures import Cells, Drawn
 from .evidence import Check, Evidence, EvidenceKind, Finding, Option
@@ -189,7 +189,7 @@ class Claim(Page):
 
 
 @dataclass(frozen=True)
-class Verdict(Page, WritesJson):
+class Verdict(Page):
     """A claim with its evidence, freshly computed.
 
     Attributes
@@ -255,6 +255,10 @@ class Verdict(Page, WritesJson):
             "skipped": list(self.skipped),
             "unavailable": list(self.unavailable),
         }
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as JSON; infinity and not-a-number are texts."""
+        return json_text(self.to_dict())
 
 
 _KINDS = list(EvidenceKind)

@@ -41,6 +41,8 @@ from .penalties import PAPER_RIDGE, PaperRidge
 if TYPE_CHECKING:
     import xarray as xr
 
+    from .kernels.landscape import Landscape
+
 Array = NDArray[np.float64]
 Columns = Mapping[str, Array]
 
@@ -231,6 +233,8 @@ class HasCurves(ABC):
 
     _asked: ClassVar[tuple[str, ...]] = ("alpha", "ridge")
     """Parameters that are none of the model's own."""
+    _no_landscape: ClassVar[str] = ""
+    """Why nothing is stationary in an order parameter; empty where a free energy is."""
 
     @property
     def outputs(self) -> Outputs:
@@ -248,6 +252,61 @@ class HasCurves(ABC):
     def _closed_forms(self) -> ClosedForms | None:
         """Return outputs as rational functions of symbols with signs, where they are that."""
         return None
+
+    def landscape(
+        self,
+        of: str,
+        within: tuple[float, float] | None = None,
+        *,
+        points: int = 200,
+        **parameters: Any,
+    ) -> Landscape:
+        """Return the free energy over one order parameter, stationary in all others.
+
+        Its stationary points are the solutions of the equations, all of them.
+
+        Parameters
+        ----------
+        of : str
+            The order parameter, as :meth:`solve` names it.
+        within : (float, float), optional
+            Its range; default: its domain, or twice as far as a solution where that is infinite.
+        points : int
+            On a line.
+        **parameters
+            What :meth:`solve` needs; others replace those of the model.
+
+        Returns
+        -------
+        Landscape
+
+        Raises
+        ------
+        ParameterError
+            If the model has no free energy, or `of` is none of its order parameters.
+        StructureError
+            If with `of` held nothing determines the others.
+        ConvergenceError
+            If the others have no solution anywhere.
+        """
+        if self._no_landscape:
+            name = type(self).__name__
+            raise ParameterError(f"{name} has no free-energy landscape: {self._no_landscape}")
+        own = {name: x for name, x in parameters.items() if name not in self._asked}
+        asked = {name: x for name, x in parameters.items() if name in self._asked}
+        return (self.at(**own) if own else self)._landscape(of, within, points, asked)
+
+    def _landscape(self, of: str, within: Any, points: int, asked: Mapping[str, Any]) -> Landscape:
+        found: Landscape = self._equations().landscape(of, within, points=points, **asked)
+        return found
+
+    def _order_parameters(self) -> tuple[str, ...]:
+        """Return what :meth:`landscape` is over; none where there is no free energy."""
+        return () if self._no_landscape else tuple(self._equations().order_parameters())
+
+    def _equations(self) -> Any:
+        """Return the kernel whose free energy is that of the model."""
+        return self.kernel()  # type: ignore[attr-defined]
 
     @with_execution
     def curve(

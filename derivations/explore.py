@@ -17,7 +17,7 @@ import warnings
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -29,7 +29,6 @@ from ..numeric.arguments import whole_number
 from .curves import HasCurves
 from .figures import BLUE, GREEN, GREY, VERMILLION
 from .kernels.kernel import Kernel
-from .kernels.landscape import order_parameters
 
 ADDRESS = "127.0.0.1"
 _LAST_PORT = 65535
@@ -37,6 +36,8 @@ _COLOURS = (BLUE, VERMILLION, GREEN, GREY)
 _POINTS, _LANDSCAPE_POINTS, _SPECTRUM_POINTS, _STEPS = 80, 60, 300, 400
 # A positive parameter goes so many times down and up from where it is.
 _FACTOR = 8.0
+_NOTHING = "nothing"
+_PLAIN = (str, int, float, tuple)
 _FIRST = {"alpha": 2.0, "ridge": 0.1}
 
 Values = Mapping[str, Any]
@@ -86,6 +87,11 @@ def subject_of(model: object, **values: float) -> Subject:
 def _of_model(model: HasCurves) -> Subject:
     domains = dict(model._axes())
     own = {name: getattr(model, name, _FIRST.get(name)) for name in domains}
+    if fixed := [name for name in model._asked if own.get(name) is None]:
+        raise ParameterError(
+            f"{type(model).__name__} is asked for {fixed[0]}, for which there is no slider; "
+            f"use model.solve({fixed[0]}=...) and its plot()"
+        )
 
     def parted(values: Values) -> tuple[Any, dict[str, float]]:
         asked = {name: x for name, x in values.items() if name in model._asked}
@@ -95,6 +101,10 @@ def _of_model(model: HasCurves) -> Subject:
         made, asked = parted(values)
         return made.solve(**asked)
 
+    def landscape(of: str, **values: Any) -> Any:
+        made, asked = parted(values)
+        return made.landscape(of, points=_LANDSCAPE_POINTS, **asked)
+
     def spectrum(values: Values) -> Any:
         made, asked = parted(values)
         alpha = asked.get("alpha")
@@ -103,10 +113,12 @@ def _of_model(model: HasCurves) -> Subject:
         seen = np.isfinite(bulk.density)
         return bulk.points[seen], bulk.density[seen], [float(x) for x in found.outliers]
 
+    # Of many letters, say, there is no kernel. Lines of models may take a minute: when asked for.
+    overlaps = _told(lambda _: model._order_parameters(), {})[0]
+
     def code(values: Values) -> str:
         made, asked = parted(values)
-        given = f"gs.{type(model).__name__}({_arguments(made.parameters())})"
-        return f"import giantstep as gs; print({given}.solve({_arguments(asked)}))"
+        return f"{_making(made)}; print(model.solve({_arguments(asked)}))"
 
     return Subject(
         type(model).__name__,
@@ -114,20 +126,35 @@ def _of_model(model: HasCurves) -> Subject:
         {name: float(x) for name, x in own.items() if x is not None and math.isfinite(x)},
         domains, model.curve, solve, code,
         spectrum if {"spectrum", "conjugate_kernel"} & {*dir(model)} else None,
+        landscape, (_NOTHING, *overlaps) if overlaps else (),
     )  # fmt: skip
 
 
 def _of_kernel(kernel: Kernel) -> Subject:
     domains = {name: kernel.domains[name] for name in kernel.parameters}
     first = {name: 1.0 if "positive" in domain else 0.0 for name, domain in domains.items()}
-    unknowns = order_parameters(kernel)
 
     return Subject(
         kernel.title or kernel.name, {**first, **kernel.defaults}, domains, kernel.curve,
         lambda values: kernel.solve(**values),
         lambda values: f"print(kernel.solve({_arguments(values)}))",
-        landscape=partial(kernel.landscape, points=_LANDSCAPE_POINTS), unknowns=unknowns,
+        landscape=partial(kernel.landscape, points=_LANDSCAPE_POINTS),
+        unknowns=kernel.order_parameters(),
     )  # fmt: skip
+
+
+def _making(model: Any) -> str:
+    """Return Python that makes a model of arguments, or where these are no plain values of JSON."""
+    kind = type(model)
+    own = {
+        f.name: getattr(model, f.name)
+        for f in fields(model)
+        if f.init and f.name != "cache_folder" and getattr(model, f.name) != f.default
+    }
+    if all(isinstance(x, _PLAIN) for x in own.values()):
+        return f"import giantstep as gs; model = gs.{kind.__name__}({_arguments(own)})"
+    where = f"from {kind.__module__} import {kind.__name__}"
+    return f"{where}; model = {kind.__name__}.from_json({model.to_json()!r})"
 
 
 def _arguments(values: Mapping[str, Any]) -> str:
@@ -266,7 +293,8 @@ class ExplorePage:
         """Return spectrum and landscape, None where there is none, and what was refused."""
         subject = self.subject
         spectrum, told = _told(subject.spectrum, values)
-        over = (lambda at: subject.landscape(of, **at)) if subject.unknowns else None
+        wanted = subject.unknowns and of != _NOTHING
+        over = (lambda at: subject.landscape(of, **at)) if wanted else None
         landscape, more = _told(over, values)
         return spectrum, landscape, "<br>".join(filter(None, [told, more]))
 
@@ -370,7 +398,7 @@ def explore(model: object, *, port: int = 0, browser: bool = True, **values: flo
     """Open a page on which the parameters of a model are sliders.
 
     It shows curves over any parameter, order parameters, the limiting spectrum of models that have
-    one and, for kernels with a free energy, its landscape with all stationary points. The address
+    one and, where there is a free energy, its landscape with all stationary points. The address
     holds all values, and a button copies them as Python. The server listens on 127.0.0.1 only, and
     the page loads nothing from elsewhere.
 

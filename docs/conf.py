@@ -12,11 +12,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
-import reference_modules  # noqa: E402
+import reference_pages  # noqa: E402
 
 import giantstep  # noqa: E402
 
-reference_modules.write(HERE)
+reference_pages.write(HERE)
 
 project = "giantstep"
 author = "the giantstep developers"
@@ -30,6 +30,7 @@ extensions = [
     "latex_to_mathml",
     "myst_nb",
     "notebook_downloads",
+    "reference_pages",
     "room_map",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -73,7 +74,14 @@ sphinx_gallery_conf = {
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 # -- reference ----------------------------------------------------------------------------------
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {
+    "members": True,
+    "show-inheritance": True,
+    # Members of these bases are named, with a link to where they are described.
+    "inherited-members": "object, int, tuple, ABC, BaseException, Enum, Generic, Mapping, "
+    "NamedTuple, Protocol, Sequence, Application, Basic, EvalfMixin, Expr, Function, Printable, "
+    "DatasetResult, Drawn, InLatex, JsonDocument, Page, Reported, Result, SentWithDigits, Typeset",
+}
 default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

@@ -1,7 +1,8 @@
 """Solve generated saddle-point kernels: error control, batches on threads.
 
-Holds no formula: tables, equations and the driver that refines where the estimated quadrature error
-is too large come as generated modules; this one runs them, and spreads rows over threads.
+Holds no formula: tables and equations come as generated modules. This one refines where the
+estimated quadrature error is too large, as files of kernels do (:mod:`..runtime.refinement`), and
+spreads rows over threads.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
+from ..runtime.refinement import refined
 from .kernel_arrays import KernelArrays
 from .kernel_code import LoadedKernel
 
@@ -148,8 +150,7 @@ def solve_rows(
     def work(begin: int, end: int) -> None:
         part = slice(begin, end)
         first = None if start is None else start[part]
-        rows = _Rows(kernel, arrays, parameters[part], first, total)
-        *tables, info, nodes[part] = _refined(rows, rtol)
+        *tables, info, nodes[part] = _refined(kernel, arrays, parameters[part], first, total, rtol)
         # The square of an unknown that vanishes is known to the square of rounding, no better.
         least = _LEAST_ERROR * np.max(np.abs(tables[0]), axis=1, initial=0.0)
         for column, k, kind in columns:
@@ -227,106 +228,68 @@ def refusal(
     )
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Some rows of a batch that has `total` of them, on arrays that they share."""
-
-    kernel: LoadedKernel
-    arrays: KernelArrays
-    parameters: Array
-    start: Array | None
-    total: int
-
-    def __getitem__(self, rows: Any) -> _Rows:
-        start = None if self.start is None else self.start[rows]
-        return replace(self, parameters=self.parameters[rows], start=start)
-
-
-def _refined(rows: _Rows, rtol: float) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+def _refined(
+    kernel: LoadedKernel, arrays: KernelArrays, parameters: Array, start: Array | None,
+    total: int, rtol: float,
+) -> tuple[Array, Array, Array, NDArray[np.int64]]:  # fmt: skip
     """Return results, errors, info and nodes, refined until they are good or stop improving."""
-    n, width = len(rows.parameters), len(rows.kernel.outputs)
+    n, width, code = len(parameters), len(kernel.outputs), kernel.code
     results, errors, info = np.empty((n, width)), np.empty((n, width)), np.empty((n, 3))
+    columns = [kernel.outputs.index(x) for x in code.unknowns if x in kernel.outputs]
 
-    def solve(part: NDArray[np.int64], level: int) -> tuple[Array, Array, Array]:
-        # All of them begin at the first level.
-        near = _near(rows[part], results[part], info[part]) if level else rows
-        return _run(near, level)
+    def solve(
+        part: NDArray[np.int64], level: int, shaken: bool = False
+    ) -> tuple[Array, Array, Array]:
+        first = None if start is None else start[part]
+        if shaken:
+            first = results[part][:, columns] if len(columns) == len(code.unknowns) else None
+        elif level and arrays.has_grid and columns:
+            # All of them begin at the first level; on a finer grid, next to what is known.
+            first = np.where(info[part, :1] >= 0, results[part][:, columns], np.nan)
+        rules = (arrays.shaken(level) if shaken else None) or arrays[level]
+        # Where compiling does not pay; grids are slow in Python.
+        plain = not arrays.has_grid and total * (arrays.nodes(level) + _OVERHEAD) <= _PLAIN_SIZE
+        starts = () if first is None else (np.ascontiguousarray(first, dtype=float),)
+        return _run(kernel, parameters[part], rules, starts, plain)
 
-    def wanted_levels(part: NDArray[np.int64]) -> Array:
-        if rows.kernel.widths is None or not rows.arrays.refinable:
-            return np.zeros(len(part))
-        return _wanted_levels(rows[part], results[part], info[part])
+    widths = None
+    if kernel.widths is not None and arrays.refinable:
+        width_at = kernel.widths.width_at
 
-    def shaken(part: NDArray[np.int64], level: int) -> tuple[Array, Array] | None:
-        return _shaken(rows[part], results[part], level)
+        def widths(part: NDArray[np.int64]) -> Array:
+            found: Array = width_at(parameters[part], results[part])
+            return found
 
-    levels, unseen = rows.kernel.plain.refine(
-        np.arange(n), results, errors, info, solve, wanted_levels, rows.arrays.finest, rtol
-    )
-    if rows.arrays.refinable:
-        if rows.kernel.tables is not None:
-            rows.kernel.plain.add_table_rounding(np.arange(n), results, errors, levels, shaken)
-        # Nothing is known where the rules are too coarse to see the integrand.
-        errors[unseen] = np.inf
+    levels, unseen = refined(arrays, np.arange(n), (results, errors, info), solve, widths, rtol)
+    # Nothing is known where the rules are too coarse to see the integrand.
+    errors[unseen] = np.inf
     nodes = np.zeros(n, dtype=np.int64)
     for level in np.unique(levels):
-        nodes[levels == level] = rows.arrays.nodes(int(level))
+        nodes[levels == level] = arrays.nodes(int(level))
     return results, errors, info, nodes
 
 
-def _near(rows: _Rows, results: Array, info: Array) -> _Rows:
-    """Begin on a finer grid at the solutions on a coarser one, where there are any."""
-    columns = [rows.kernel.outputs.index(x) for x in rows.kernel.code.unknowns]
-    if not (rows.arrays.has_grid and columns):
-        return rows
-    return replace(rows, start=np.where(info[:, :1] >= 0, results[:, columns], np.nan))
-
-
-def _shaken(rows: _Rows, results: Array, level: int) -> tuple[Array, Array] | None:
-    """Solve again next to solutions, with other rounding in the tables, where these lose digits."""
-    if rows.arrays.shaken(level) is None:
-        return None
-    kernel = rows.kernel
-    columns = [kernel.outputs.index(x) for x in kernel.code.unknowns if x in kernel.outputs]
-    known = len(columns) == len(kernel.code.unknowns)
-    near = replace(rows, start=results[:, columns] if known else None)
-    again, _, info = _run(near, level, shaken=True)
-    return again, info
-
-
-def _wanted_levels(rows: _Rows, results: Array, info: Array) -> Array:
-    """Return the levels whose rules see the narrowest integrands at solutions."""
-    widths = rows.kernel.widths
-    assert widths is not None
-    unknowns = [results[:, rows.kernel.outputs.index(x)] for x in rows.kernel.code.unknown_results]
-    with np.errstate(all="ignore"):
-        width = widths.integrand_width(*rows.parameters.T, *unknowns)
-        levels: Array = rows.kernel.plain.rule_wanted(rows.arrays.step, width, info[:, 0])
-    return levels
-
-
-def _run(rows: _Rows, level: int, *, shaken: bool = False) -> tuple[Array, Array, Array]:
-    """Return results, errors and info at a level of refinement."""
-    n = len(rows.parameters)
-    parameters = np.ascontiguousarray(rows.parameters, dtype=float)
-    width = len(rows.kernel.outputs)
+def _run(
+    kernel: LoadedKernel, parameters: Array, arrays: tuple[Any, ...], starts: tuple[Array, ...],
+    plain: bool,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Return results, errors and info on the arrays of a level, where possible in plain Python."""
+    n, width = len(parameters), len(kernel.outputs)
+    parameters = np.ascontiguousarray(parameters, dtype=float)
     found = np.empty((n, width)), np.empty((n, width)), np.empty((n, 3))
-    arrays = (rows.arrays.shaken(level) if shaken else None) or rows.arrays[level]
-    starts = () if rows.start is None else (np.ascontiguousarray(rows.start, dtype=float),)
     # Nothing that was computed before counts: the last bits would depend on it.
     todo = np.ones(n, dtype=bool)
-    size = rows.total * (rows.arrays.nodes(level) + _OVERHEAD)
-    if not rows.arrays.has_grid and size <= _PLAIN_SIZE:
+    if plain:
         lists = [a.tolist() if isinstance(a, np.ndarray) else a for a in arrays]
-        rows.kernel.plain.solve_batch(parameters, *lists, *found, *starts)
+        kernel.plain.solve_batch(parameters, *lists, *found, *starts)
         # Plain Python raises where compiled arithmetic goes on (log of a negative number).
         todo = np.isnan(found[2][:, 0])
     if todo.all():
-        rows.arrays.compiled().solve_batch(parameters, *arrays, *found, *starts)
+        kernel.compiled().solve_batch(parameters, *arrays, *found, *starts)
     elif todo.any():
         left = tuple(a[todo] for a in found)
-        compiled = rows.arrays.compiled()
-        compiled.solve_batch(parameters[todo], *arrays, *left, *(s[todo] for s in starts))
+        rest = (s[todo] for s in starts)
+        kernel.compiled().solve_batch(parameters[todo], *arrays, *left, *rest)
         for a, b in zip(found, left, strict=True):
             a[todo] = b
     return found

@@ -1,5 +1,6 @@
 """The command line as users meet it: tables, files, refusals in one line, interruptions."""
 
+import argparse
 import json
 import os
 import re
@@ -8,11 +9,21 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray as xr
 
 from giantstep import __version__, cli_curve
-from giantstep.cli_options import sample_complexities
+from giantstep.cli_options import (
+    axis,
+    nonnegative,
+    numbers,
+    positive,
+    positive_or_infinite,
+    sample_complexities,
+    spaced,
+    whole,
+)
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 
 PAIR = ["--student", "tanh", "--teacher", "sin"]
@@ -437,6 +448,77 @@ def test_claims_are_listed(run):
 )
 def test_sample_complexities_are_read_as_documented(text, values):
     assert sample_complexities()("--alpha")(text) == values
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("conjecture x>0 --over x=0:1 --dimension 2", "belongs to random targets"),
+        ("conjecture x>0 --over x=0:1 --set alpha=2", "--set belongs to --model"),
+        ("conjecture test_error>0 --over alpha=1:2 --model srf --set alfa=2", "--set: "),
+        ("expect cos(a*z) --parameter a:real --parameter a:positive", "a is declared twice"),
+        ("expect u*v --joint 0.5 --variances 1", "needs two values with a comma"),
+        ("hermite tanh(a*z) --parameter a:real --certified", "--certified needs numbers"),
+        ("gradient relu x1 x2", "give one TARGET"),
+        ("kernel spiked-random-features --at alpha=1 --out k.c", "--at gives values for --tables"),
+        ("kernel spiked-random-features --tables baked --at a=x --out k.c", "--at a: 'x' is not"),
+        ("kernel ridge-regression --student erf --out k.c", "--student belongs to"),
+        ("one-step risk --ridge 1 --paper-ridge 1 --over alpha=1:2:3", "are one penalty"),
+        ("one-step risk --features gaussian", "--features is about --simulate"),
+        ("one-step spectrum --store here", "--store is about --simulate"),
+        ("optimal --step-bounds 0.1:2", "--step-bounds belongs to --joint"),
+        ("srf curve --labels probit", "--labels belongs to --loss"),
+        ("srf figure 3", "a figure needs a file: add --out figure3.png"),
+        ("leap a*x1 --parameter a --parameter a", "names 'a' twice"),
+        ("curve --alpha ,", "no number is given"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(run, command, message):
+    code, out, err = run(*command.split())
+    assert code == 2 and not out and message in err, err
+
+
+AXIS = axis("a=1:2:3", {"a": "alpha", "n": "noise"}, from_zero={"noise"}, bare=True)
+
+
+@pytest.mark.parametrize(
+    ("reader", "taken", "refused"),
+    [
+        (positive(1), ["1e-300", "1e300"], ["0", "-1", "inf", "nan", "1_0", "x"]),
+        (positive_or_infinite(1), ["1e-300", "inf"], ["0", "-1", "nan"]),
+        (nonnegative(1), ["0", "1e300"], ["-1e-300", "inf", "nan"]),
+        (whole(2, 3, most=5), ["2", "5", "+3"], ["1", "6", "-3", "2.0", "", "1" * 19]),
+        (whole(-2, 3), ["-2", "9" * 18], ["-3", "9" * 19, "-" + "9" * 19, "--1", "\u0663"]),
+        (numbers("1"), ["-1", "0, 1"], ["inf", "-inf", "1:2:3", "", " , "]),
+        (numbers("1", least=0.0), ["0", "0:2:3", "1:2:100000", "3:3:1", "3:2:1"], [
+            "-1", "0:inf:3", "1:2:100001", "2:1:2", "1:1:2", "1:2:0", "1:2", "1:2:3:4",
+        ]),
+        (numbers("1", least=0.0, zero=False), ["1e-300"], ["0", "0:1:3", "1,0"]),
+        (AXIS, ["a=5e-324:2:2", "n=0:1:400", "a"], [
+            "a=0:1:3", "n=-1:1:3", "a=1:1:3", "a=2:1:3", "a=1:inf:3", "a=1:2:1", "a=1:2:401", "b",
+            "a=", "a=1:2", "b=1:2:3", "alpha=1:2:3",
+        ]),
+    ],
+)  # fmt: skip
+def test_readers_take_what_lies_between_their_bounds(reader, taken, refused):
+    for text in taken:
+        reader("--flag")(text)
+    for text in refused:
+        with pytest.raises(argparse.ArgumentTypeError):
+            reader("--flag")(text)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count"), [(0.2, 3, 15), (0, 7, 4), (1, 20, 5), (1, 20.5, 5), (3e-4, 9, 61)]
+)
+def test_values_of_a_range_are_evenly_spaced(low, high, count):
+    space = np.geomspace if low and high > 20 * low else np.linspace
+    expected = space(low, high, count)
+    for found in (spaced(low, high, count), AXIS("--x")(f"n={low}:{high}:{count}")[1]):
+        assert found == pytest.approx(expected, rel=1e-11) and {low, high} <= {*found}
+    found = numbers("1", least=0.0)("--alpha")(f"{low}:{high}:{count}")
+    assert found == pytest.approx(np.linspace(low, high, count), rel=1e-11)
+    assert AXIS("--x")("a") == ("alpha", None)
 
 
 def test_readme_shows_the_main_command():

@@ -1,5 +1,6 @@
 """What is on disk, what is declared and what is imported are one package."""
 
+import inspect
 import json
 import os
 import re
@@ -70,6 +71,18 @@ def test_version_is_declared_once():
 def test_changelog_has_the_version():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## [{giantstep.__version__}]" in changelog
+
+
+def test_defaults_change_with_intent():
+    # Calls that leave an argument out mean these numbers and switches; new ones need no entry.
+    recorded = json.loads((ROOT / "tests/reference/defaults.json").read_text(encoding="utf-8"))
+    for path, defaults in recorded.items():
+        public = giantstep
+        for name in path.split("."):
+            public = getattr(public, name)
+        parameters = inspect.signature(public).parameters
+        found = {x: parameters[x].default for x in defaults if x in parameters}
+        assert found == {x: defaults[x] for x in found} and found, path
 
 
 def test_import_giantstep_is_light(tmp_path):

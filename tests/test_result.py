@@ -181,6 +181,14 @@ MADE: dict[str, Callable[[], Any]] = {
     "RiskLimits": lambda: STEP.limits(ridge=0.1),
     "ExpectedKernel": lambda: STEP.conjugate_kernel().expected,
     "Property": nonnegative_improvement,
+    "ClosedForm": lambda: gs.hermite_coefficients("gelu", 2).closed_form,
+    "ClosedForm, parameters": lambda: gs.hermite_coefficients(
+        sp.exp(-BETA * M**2 + H * M), 2, variable=M
+    ).closed_form,
+    "Decay": lambda: gs.hermite_coefficients("tanh", 2).decay,
+    "RealisedNetwork": lambda: gs.SpikedRandomFeatures("erf", "erf", alpha0=4).realised(
+        50, [1, 2], 0.1, progress=False
+    ),
     "Exponent": lambda: gs.leap_index("x1*x2 + He(3, x1)"),
     "CoordinateLeap": lambda: gs.coordinate_leap("x1 + x1*x2*x3"),
     "IsotropicLeap": lambda: gs.isotropic_leap("x1 + x2*x3"),

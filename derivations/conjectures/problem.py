@@ -77,18 +77,8 @@ class Range:
 def read_range(name: str, value: Any) -> Range | sp.Expr:
     """Return a range, or one number for a quantity that is held fixed, or :data:`BEST`.
 
-    Parameters
-    ----------
-    name : str
-        Of the variable.
-    value : pair of numbers, Interval, number or str
-        (0, 2), sp.Interval.open(0, 2), 0.1, "0:2", "[0, 2)", "0.1", "positive" or "best". Floats
-        mean the decimal numbers that they print as; an end may be infinite.
-
-    Raises
-    ------
-    ParameterError
-        If it is none of these, or empty.
+    Ranges are (0, 2), sp.Interval.open(0, 2), "0:2", "[0, 2)" or "positive". Floats mean the
+    decimal numbers that they print as; an end may be infinite.
     """
     if isinstance(value, str):
         text = value.strip()
@@ -131,13 +121,7 @@ def _nonempty(name: str, found: Range) -> Range:
 
 
 def exact_number(name: str, value: Any) -> sp.Expr:
-    """Return a number or a text as an exact number; infinity is allowed.
-
-    Raises
-    ------
-    ParameterError
-        If it is neither.
-    """
+    """Return a number or a text as an exact number; infinity is allowed."""
     if isinstance(value, str):
         text = value.strip()
         if text in ("inf", "+inf", "oo", "-inf", "-oo"):
@@ -226,16 +210,7 @@ class Problem:
 def problems(
     statement: Any, over: Mapping[Any, Any], where: Sequence[Any], outputs: Outputs | None
 ) -> tuple[Statement, list[Problem]]:
-    """Return a statement, and the relations that it consists of.
-
-    Raises
-    ------
-    ParameterError
-        If a quantity has no range, a range is empty or belongs to nothing, or contradicts the
-        assumptions on a symbol.
-    ExpressionError
-        If a text cannot be read.
-    """
+    """Return a statement, and the relations that it consists of."""
     named = {_key(key): value for key, value in over.items()}
     found = {name: read_range(name, value) for name, value in named.items()}
     read = read_statement(statement, list(named), outputs)
@@ -412,11 +387,6 @@ def _shares(ranges: Mapping[str, Range], where: Sequence[Comparison]) -> list[_S
     """Return the parts of ranges on which the conditions on one variable hold.
 
     Each comes with the other conditions, and with variables of which one number is left.
-
-    Raises
-    ------
-    ParameterError
-        If nothing is left.
     """
     rest: list[Comparison] = []
     parts: dict[str, list[Range]] = {name: [one] for name, one in ranges.items()}
@@ -576,7 +546,7 @@ def _in_variables(
         values[output] = new = ModelOutput(output.args[0], sp.Tuple(*kept))
         require_asked(output.model, pairs)
         _check_domain(new, ranges, fixed)
-    expr = expr.xreplace(values)
+    expr = expr.xreplace(values).replace(sp.Limit, limit_at_infinity)
     own = {}
     for x in expr.free_symbols - {BEST}:
         if x.name in fixed:
@@ -590,6 +560,32 @@ def _in_variables(
                 f"or a number\n  bound are: {known}"
             )
     return expr.xreplace(own)
+
+
+def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol, end: sp.Expr, *_: Any) -> sp.Expr:
+    """Return the limit of a rational function as a symbol tends to infinity, as SymPy's Limit asks.
+
+    Raises
+    ------
+    ParameterError
+        If it is infinite, or may be another one at some values of the other symbols.
+    """
+    numerator, denominator = map(sp.factor, sp.fraction(sp.cancel(sp.together(expr))))
+    if end != sp.oo or not numerator.is_polynomial(symbol) or not denominator.is_polynomial(symbol):
+        raise ParameterError(
+            f"the limit of {shorten(str(expr))} as {symbol} tends to {end} is not taken: it must "
+            "be that of a rational function, and at oo"
+        )
+    above, below = sp.Poly(numerator, symbol), sp.Poly(denominator, symbol)
+    lead = sp.factor(below.LC())
+    if above.domain.is_EX or below.domain.is_EX or not lead.is_nonzero:
+        raise ParameterError(
+            f"the limit of {shorten(str(expr))} as {symbol} tends to oo may be another one where "
+            f"{shorten(str(lead))} vanishes; give symbols with signs"
+        )
+    if above.degree() > below.degree():
+        raise ParameterError(f"{shorten(str(expr))} is unbounded for {symbol} -> oo")
+    return sp.cancel(above.LC() / lead) if above.degree() == below.degree() else sp.S.Zero
 
 
 def _check_domain(

@@ -49,7 +49,7 @@ from ...symbolic.printing.compiled import compiled
 from ..identities import cancels
 from ..outputs import ClosedForms, ModelOutput, parameter
 from .evaluation import Balls, Layers, NotEnclosed, as_ball_between
-from .problem import OTHER, Problem, Range
+from .problem import OTHER, Problem, Range, problems
 from .signs import Function, Undecided, signs_of
 from .statements import Comparison, Independent, Monotone
 
@@ -194,6 +194,27 @@ def attempt(problem: Problem, method: str, *, cells: str = "") -> Proof:
     return Proof(str(problem.statement), method, tuple(steps), found, bool(strict))
 
 
+def proof_by_assumptions(statement: Comparison, method: str) -> Proof:
+    """Prove a relation for all values that the assumptions on its symbols allow.
+
+    Raises
+    ------
+    NotProven
+        Says what stands in the way.
+    ParameterError
+        If two of its symbols have one name, or it cannot be stated.
+    """
+    symbols = statement.left.free_symbols | statement.right.free_symbols
+    if len({x.name for x in symbols}) < len(symbols):
+        raise ParameterError(f"{statement} has two symbols of one name")
+    over = {
+        x: "positive" if x.is_positive else "nonnegative" if x.is_nonnegative else "real"
+        for x in symbols
+    }
+    _, (problem,) = problems(statement, over, (), None)
+    return attempt(problem, method)
+
+
 def goal_of(problem: Problem) -> Goal:
     """Return what is to be shown: a margin, or a derivative, without outputs of models."""
     statement = problem.statement
@@ -263,13 +284,7 @@ def box_goal(problem: Problem) -> Goal:
 
 
 def require_points(problem: Problem) -> None:
-    """Refuse conditions that no point of the ranges meets.
-
-    Raises
-    ------
-    ParameterError
-        If that is proven.
-    """
+    """Refuse conditions that no point of the ranges meets."""
     if not problem.where or problem.outputs:
         return
     ranges = {x: problem.ranges[x.name] for x in problem.symbols}
@@ -521,7 +536,7 @@ def _is_constant(goal: Goal) -> bool:
 def _vanishes(expr: sp.Expr) -> bool:
     if expr.count_ops() > _MOST_OPERATIONS:
         return False
-    if expr.is_rational_function(*expr.free_symbols) and cancels(expr):
+    if expr.is_algebraic_expr(*expr.free_symbols) and cancels(expr):
         return True
     try:
         return is_exactly_zero(expr, "the difference")

@@ -20,7 +20,7 @@ import os
 import textwrap
 import warnings
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from ...atomic_files import replacing
 from ...errors import AssumptionError, ParameterError, UnsupportedExpressionError
-from ...json_document import WritesJson
+from ...json_document import JsonDocument, plain
 from ...numeric.arguments import positive_number, real_number, whole_number
 from ...numeric.networks.directions import require_room
 from ...numeric.networks.network import Network, check_draws
@@ -319,11 +319,14 @@ def _residual(
 
 
 _FORMAT = 1
+_MEASURED = "measurements"
 
 
 @dataclass(frozen=True, repr=False)
-class SimulatedGiantSteps(Page, WritesJson):
+class SimulatedGiantSteps(Page, JsonDocument):
     """What finite networks learned in giant steps, and what the staircase says of it.
+
+    :meth:`to_dict` has what is derived from the measurements, :meth:`to_json` these too.
 
     Attributes
     ----------
@@ -340,6 +343,8 @@ class SimulatedGiantSteps(Page, WritesJson):
         The squared norm of what the readout cannot fit, exact for polynomials, sampled with its
         standard error for others; None without a readout.
     """
+
+    _document = "simulated giant steps"
 
     settings: NetworkSettings
     seed: int
@@ -526,19 +531,9 @@ class SimulatedGiantSteps(Page, WritesJson):
             "agrees": self.agrees,
         }
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write everything, the measurements too, to one file; a reader sees all of it or none.
-
-        Parameters
-        ----------
-        path : path-like
-            With suffix .npz.
-        """
-        result = Path(path)
-        if result.suffix != ".npz":
-            raise ParameterError(f"path must end in .npz, got {result.name!r}")
-        header = {
-            "format": _FORMAT,
+    def _about(self) -> dict[str, Any]:
+        """Return all but the measurements, plain."""
+        return {
             "settings": asdict(self.settings),
             "seed": self.seed,
             "staircase": self.staircase.to_dict(),
@@ -547,10 +542,63 @@ class SimulatedGiantSteps(Page, WritesJson):
             "completed": self.result.completed,
             "interrupted": self.result.interrupted,
         }
-        arrays: dict[str, Any] = dict(self.result.values)
-        with replacing(result) as temporary, temporary.open("xb") as file:
-            np.savez(file, header=np.array(json.dumps(header)), **arrays)
-        return result
+
+    def _fields(self) -> dict[str, Any]:
+        return plain({**self.to_dict(), **self._about(), _MEASURED: self.result.values})
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the result that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the values are no such result, or :meth:`to_dict` left the measurements out.
+        """
+        try:
+            if _MEASURED not in values:
+                raise ValueError(f"field {_MEASURED!r} is missing, which to_json writes")
+            given = values[_MEASURED]
+            arrays = {name: np.array(given[name], dtype=float) for name in QUANTITIES}
+            return cls._made(values, arrays)
+        except KeyError as error:
+            reason = f"field {error} is missing"
+        except (TypeError, ValueError) as error:
+            reason = str(error)
+        raise ParameterError(f"the content is no {cls._document} written by to_json: {reason}")
+
+    @classmethod
+    def _made(cls, about: Mapping[str, Any], arrays: dict[str, Any]) -> Self:
+        settings = dict(about["settings"])
+        if not isinstance(settings["readout"], str):
+            settings["readout"] = tuple(settings["readout"])
+        return cls(
+            NetworkSettings(**settings),
+            about["seed"],
+            Staircase.from_dict(about["staircase"]),
+            Subspace.from_dict(about["relevant_subspace"]),
+            GiantStepsResult(arrays, tuple(about["completed"]), about["interrupted"]),
+            about["predicted_residual"],
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:  # type: ignore[override]
+        """Write everything, the measurements too, to one file; a reader sees all of it or none.
+
+        Parameters
+        ----------
+        path : path-like
+            With suffix .npz, arrays of NumPy, or .json.
+        """
+        target = Path(path)
+        if target.suffix == ".json":
+            super().save(path)
+            return target
+        if target.suffix != ".npz":
+            raise ParameterError(f"path must end in .npz or .json, got {target.name!r}")
+        header = np.array(json.dumps({"format": _FORMAT, **self._about()}))
+        with replacing(target) as temporary, temporary.open("xb") as file:
+            np.savez(file, header=header, **self.result.values)
+        return target
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -561,6 +609,8 @@ class SimulatedGiantSteps(Page, WritesJson):
         ParameterError
             If the file is something else, or damaged.
         """
+        if Path(path).suffix == ".json":
+            return super().load(path)
         content = Path(path).read_bytes()
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as archive:
@@ -568,17 +618,7 @@ class SimulatedGiantSteps(Page, WritesJson):
                 arrays = {name: archive[name] for name in QUANTITIES}
             if header["format"] != _FORMAT:
                 raise ValueError("another format")
-            settings = header["settings"]
-            if not isinstance(settings["readout"], str):
-                settings["readout"] = tuple(settings["readout"])
-            return cls(
-                NetworkSettings(**settings),
-                header["seed"],
-                Staircase.from_dict(header["staircase"]),
-                Subspace.from_dict(header["relevant_subspace"]),
-                GiantStepsResult(arrays, tuple(header["completed"]), header["interrupted"]),
-                header["predicted_residual"],
-            )
+            return cls._made(header, arrays)
         except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, OSError) as error:
             raise ParameterError(
                 f"{os.fspath(path)!r} is not a file that SimulatedGiantSteps.save wrote, or "

@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from ...numeric.saddle_point_solver import RUN_OFF, BatchSolution, refusal
 from ...pages import Typeset
 from ..certificates.certificate import certificate_wanted
 from ..curves import Curve
+from ..late import given_by
 from .arguments import (
     Points,
     Tie,
@@ -80,20 +79,6 @@ _REMEDY = (
     "give first values near the solution with start=, come from parameters where the equations "
     "are easier (a larger ridge or temperature), or check that a solution exists here"
 )
-
-
-class _Function:
-    """A method that is a function of a module that needs SymPy, imported when it is asked for.
-
-    A kernel that was stored solves without SymPy, whose import takes longer than the solving.
-    """
-
-    def __init__(self, module: str, name: str) -> None:
-        self._module, self._name = module, name
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        function = getattr(import_module(self._module, __package__), self._name)
-        return function if instance is None else MethodType(function, instance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,6 +347,7 @@ class Kernel(Typeset):
         restored_branches = _branch_search.restored
         phase_diagram = _phase_diagram.phase_diagram
         landscape = _landscape.landscape
+        order_parameters = _landscape.order_parameters
         iterate = _families.iterate
         flow = _families.flow
         sensitivities = _sensitivities.sensitivities
@@ -371,18 +357,19 @@ class Kernel(Typeset):
         known_results = _code.known_results
         require_fitting_sites = _lower.require_fitting_sites
     else:
-        branches = _Function(".branch_search", "branches")
-        restored_branches = _Function(".branch_search", "restored")
-        phase_diagram = _Function(".phase_diagram", "phase_diagram")
-        landscape = _Function(".landscape", "landscape")
-        iterate = _Function(".families", "iterate")
-        flow = _Function(".families", "flow")
-        sensitivities = _Function(".sensitivities", "sensitivities")
-        optimum = _Function(".sensitivities", "optimum")
-        certified_solution = _Function(".certified", "certified_solution")
-        wanted_tables = _Function(".code", "wanted_tables")
-        known_results = _Function(".code", "known_results")
-        require_fitting_sites = _Function(".lower", "require_fitting_sites")
+        branches = given_by(f"{__package__}.branch_search", "branches")
+        restored_branches = given_by(f"{__package__}.branch_search", "restored")
+        phase_diagram = given_by(f"{__package__}.phase_diagram", "phase_diagram")
+        landscape = given_by(f"{__package__}.landscape", "landscape")
+        order_parameters = given_by(f"{__package__}.landscape", "order_parameters")
+        iterate = given_by(f"{__package__}.families", "iterate")
+        flow = given_by(f"{__package__}.families", "flow")
+        sensitivities = given_by(f"{__package__}.sensitivities", "sensitivities")
+        optimum = given_by(f"{__package__}.sensitivities", "optimum")
+        certified_solution = given_by(f"{__package__}.certified", "certified_solution")
+        wanted_tables = given_by(f"{__package__}.code", "wanted_tables")
+        known_results = given_by(f"{__package__}.code", "known_results")
+        require_fitting_sites = given_by(f"{__package__}.lower", "require_fitting_sites")
 
     # ------------------------------------------------------------------ text
 

@@ -231,7 +231,7 @@ def landscape(
         for k, (unknowns, error) in enumerate(found):
             energy = float(described.values[VALUE][k])
             solutions.append(StationaryPoint(
-                unknowns[of], error, energy, _kind(unknowns[of], energy, sections),
+                unknowns[of], error, energy, kind_on(sections, unknowns[of], energy),
                 None if stable is None else bool(stable[k]),
                 {name: float(column[k]) for name, column in every.items()},
             ))  # fmt: skip
@@ -244,8 +244,8 @@ def landscape(
     )  # fmt: skip
 
 
-def order_parameters(kernel: Kernel) -> tuple[str, ...]:
-    """Return the unknowns that :func:`landscape` takes."""
+def order_parameters(kernel: Kernel, /) -> tuple[str, ...]:
+    """Return the unknowns that :meth:`landscape` takes; none without a free energy."""
     given = OpenKernel(kernel=kernel, parameters={})
     if given.open.free_energy is None:
         return ()
@@ -378,7 +378,7 @@ def constrained(
     )  # fmt: skip
 
 
-def _kind(value: float, energy: float, sections: list[Section]) -> str:
+def kind_on(sections: Sequence[Section], value: float, energy: float) -> str:
     """Return what a stationary point is along the line that it is on."""
     gaps = [
         (abs(float(np.interp(value, *_ascending(s))) - energy), s)
@@ -388,10 +388,9 @@ def _kind(value: float, energy: float, sections: list[Section]) -> str:
     if not gaps:
         return INFLECTION
     x, y = _ascending(min(gaps, key=lambda gap: gap[0])[1])
-    below, above = y[x < value], y[x > value]
-    if not (len(below) and len(above)):
-        return INFLECTION
-    left, right = below[-1] > energy, above[0] > energy
+    sides = [*y[x < value][-1:], *y[x > value][:1]]
+    # At an end of the line one side tells.
+    left, right = sides[0] > energy, sides[-1] > energy
     return MINIMUM if left and right else MAXIMUM if not (left or right) else INFLECTION
 
 

@@ -108,15 +108,21 @@ class FixedPoints:
         found = self.at(overlap)[0]
         return abs(self._levels[1].at(overlap)[0] / found - 1) if found else 0.0
 
+    def error(self, overlap: float) -> float:
+        """Return the estimated error of a fixed point."""
+        relative = self.information_error(overlap) if 0 < overlap < 1 else 0.0
+        return max(relative, 1e-15) * max(overlap * (1 - overlap) * 4, 1e-3)
+
     def alpha(self, overlap: float) -> float:
         """Return the sample complexity whose fixed point has this overlap."""
         return float(_sample_complexity(overlap, self.at(overlap)[0]))
 
-    def free_entropy(self, overlap: float, alpha: float) -> float:
-        """Return φ(q); infinite at exact recovery."""
+    def free_entropy(self, overlap: float, alpha: float, *, rough: bool = False) -> float:
+        """Return φ(q), on request by the coarsest quadrature; infinite at exact recovery."""
         if overlap >= 1:
             return math.inf
-        return float(_free_entropy(overlap, alpha, self.at(overlap)[1]))
+        found = self._rough.at(overlap) if rough else self.at(overlap)
+        return float(_free_entropy(overlap, alpha, found[1]))
 
     @cached_property
     def recovery(self) -> float:

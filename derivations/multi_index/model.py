@@ -30,7 +30,9 @@ from ..certificates.certificate import CertifiedValues, certificate_wanted
 from ..curves import Columns, Names, solve_groups
 from ..json_text import SavedModel
 from ..kernels.arguments import known_names
+from ..kernels.families import numbers_of
 from ..kernels.kernel import Kernel
+from ..kernels.landscape import MINIMUM, Landscape, Section, StationaryPoint, kind_on
 from ..kernels.lower import lower
 from ..kernels.sensitivities import Sensitivities
 from ..kernels.solution import KernelSolution
@@ -54,6 +56,7 @@ Array = NDArray[np.float64]
 
 _START = 1e-3
 _TRAJECTORY = 25
+_FARTHEST_OVERLAP = 0.999
 
 
 @dataclass(frozen=True, repr=False)
@@ -446,20 +449,53 @@ class MultiIndex(SavedModel, HasOptima):
         angles = [math.acos(min(math.sqrt(q), 1.0)) / math.pi if two else math.nan for q in
                   (bayes, amp)]  # fmt: skip
         at_start = points.at(0.0)[0] if points.starts else 0.0
-        relative = points.information_error(bayes) if 0 < bayes < 1 else 0.0
-        precision = max(relative, 1e-15) * max(bayes * (1 - bayes) * 4, 1e-3)
         return OptimalEstimation(
             alpha=ratio, overlap=bayes, amp_overlap=amp, error=error, amp_error=amp_error,
             classification_error=angles[0], amp_classification_error=angles[1],
             first_iterate=ratio * at_start / (1 + ratio * at_start),
             free_entropy=points.free_entropy(bayes, ratio), fixed_points=reached.overlaps,
             overlaps=(), amp_overlaps=(), regime=self._regime(bayes, amp),
-            errors={"overlap": precision},
+            errors={"overlap": points.error(bayes)},
             rests_on=(
                 "stationarity of the replica-symmetric free entropy, proven for one index; "
                 f"quadrature, two levels compared; {self._threshold.reason}"
             ),
         )  # fmt: skip
+
+    def _landscape(self, of: str, within: Any, points: int, asked: Mapping[str, Any]) -> Landscape:
+        self._require_one("the free energy over an overlap")
+        if "alpha" not in asked:
+            raise ParameterError("alpha is missing: give alpha=...")
+        known_names((of,), self._order_parameters(), "order parameter")
+        ratio = positive_number("alpha", asked["alpha"])
+        low, high = numbers_of((0.0, _FARTHEST_OVERLAP) if within is None else within, "within")
+        if not 0 <= low < high < 1:
+            raise ParameterError(f"within must be a range of q in [0, 1), got {(low, high)}")
+        found = self.fixed_points
+        q = np.linspace(low, high, whole_number("points", points, minimum=8))
+        entropies = [found.free_entropy(x, ratio, rough=True) for x in q.tolist()]
+        line = Section.of(q, -np.array(entropies))
+        roots = [*found.reached(ratio).overlaps, *([] if found.starts else [0.0])]
+        solutions = []
+        for x in sorted(x for x in roots if low <= x <= high):
+            energy = -found.free_entropy(x, ratio)
+            kind = kind_on([line], x, -found.free_entropy(x, ratio, rough=True))
+            solutions.append(
+                StationaryPoint(x, found.error(x), energy, kind, kind == MINIMUM, {of: x})
+            )
+        return Landscape(
+            name="index_model", title=f"Minus the free entropy of labels of {self.channel.name}",
+            of=of, within=(low, high), parameters={"alpha": ratio}, sections=(line,),
+            points=tuple(solutions),
+            stability=(
+                "stable: a minimum, which state evolution runs to; the least is that of Bayes; the "
+                "line by a coarser quadrature than its points"
+            ),
+            labels={},
+        )  # fmt: skip
+
+    def _order_parameters(self) -> tuple[str, ...]:
+        return ("q",) if self.channel.directions == 1 else ()
 
     def _kernel_near(self, alpha: float) -> tuple[Kernel, dict[str, float]]:
         """Return the kernel, and the overlap of Bayes as first value of its unknowns."""

@@ -130,6 +130,11 @@ WIDTH = sp.Symbol("N", positive=True)
 CONTRACTION = step_size * linear**2 / sp.sqrt(WIDTH)
 """The same in η, μ_1 and N."""
 
+NO_LANDSCAPE = (
+    "its risk follows from the one solution of an equation of random matrices, which no free "
+    "energy is behind"
+)
+
 
 @dataclass(frozen=True)
 class SpikeAtWidth:
@@ -198,6 +203,7 @@ class SeveralSteps(Result, HasSensitivities):
         return self.model.kernel()
 
     _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+    _no_landscape: ClassVar[str] = NO_LANDSCAPE
 
     def at(self, **parameters: Any) -> Self:
         """Return these steps of a model with other parameters; see :meth:`OneGradientStep.at`."""
@@ -737,6 +743,7 @@ class OneGradientStep(SavedModel, HasSensitivities):
     # ------------------------------------------------------------------ over parameters
 
     _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+    _no_landscape: ClassVar[str] = NO_LANDSCAPE
 
     optimum_bayes = cast(
         "Callable[..., OptimumBeside]",
@@ -939,13 +946,7 @@ def _checked(
     centre: object,
     cache_folder: object,
 ) -> dict[str, Any]:
-    """Return the arguments of a model as texts, floats and booleans.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is of the wrong kind or outside its range; the message names it.
-    """
+    """Return the arguments of a model as texts, floats and booleans."""
     if not is_one_of(loss, _LOSSES):
         raise ParameterError(
             f"loss must be 'half', for (1/2n) sum (f - y)^2 as in the formulas, or 'full', for "

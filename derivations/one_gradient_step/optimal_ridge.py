@@ -39,6 +39,7 @@ from ...symbolic.systems.ridge_equivalent import (
     paper_ridge,
     response_without_floor,
 )
+from ..conjectures.statements import equal, positive
 from ..formulas import latex
 from ..optima import optimum
 from ..penalties import given_penalty, one_penalty, penalty_of
@@ -46,9 +47,8 @@ from ..sensitivities import ModelQuestion
 from .properties import (
     COVARIANCE,
     SCALAR,
-    Identity,
-    Positive,
     Property,
+    Step,
     aligned,
     aligned_rate,
     kappa,
@@ -866,9 +866,9 @@ def peak_property() -> Property:
         r"At $n = N$, $R + \Delta \simeq (B|_{\nu=0} + \Delta)/(2\sqrt{\lambda_B\tau_1})$ for "
         r"$\lambda_B \to 0$, with $\tau_1 = \frac1N\operatorname{tr}\Sigma^{-1}$.",
         (
-            Identity("λ_B at n = N", penalty, nu**2 * COVARIANCE.resolvent),
-            Identity("D/ν where ν = 0", pace.xreplace({nu: sp.S.Zero}), 2 * start),
-            Positive("τ_1 is positive", start),
+            Step("λ_B at n = N", equal(penalty, nu**2 * COVARIANCE.resolvent)),
+            Step("D/ν where ν = 0", equal(pace.xreplace({nu: sp.S.Zero}), 2 * start)),
+            Step("τ_1 is positive", positive(start)),
         ),
         amplitudes(),
     )

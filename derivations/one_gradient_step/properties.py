@@ -21,11 +21,13 @@ from functools import cache
 
 import sympy as sp
 
+from ...errors import ParameterError
 from ...pages import Block, Listing
 from ...result import Result
 from ...symbolic.systems.random_matrix import Resolvent, resolvent_moment
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, ScalarForm, Spike
-from ..formulas import latex
+from ..conjectures.proofs import NotProven, Proof, proof_by_assumptions
+from ..conjectures.statements import Comparison, equal, positive
 from ..identities import cancels
 from .symbols import alpha, beta, teacher_linear
 
@@ -41,6 +43,9 @@ nu = sp.Symbol("nu", positive=True)
 """The effective ridge ν."""
 
 _RESOLVENT = sp.Symbol("G", positive=True)
+_T, _W = sp.symbols("t w", positive=True)
+_ABOVE = {s: 1 + _T, beta: (1 + _T) * _W / (1 + _W)}
+"""s above 1 and β, so that leading coefficients of limits have signs."""
 
 COVARIANCE = FeatureCovariance(slope=slope, floor=floor, aspect=beta, effective_ridge=nu)
 """The features of the first layer, in symbols whose signs are known."""
@@ -48,7 +53,7 @@ SCALAR = ScalarForm(s, beta, alpha, kappa)
 """The same in the variable s."""
 
 
-def in_s(expr: sp.Expr) -> sp.Expr:
+def in_s(expr: sp.Basic) -> sp.Basic:
     """Write an expression of :data:`COVARIANCE` as a rational function of s, κ, b, β and others.
 
     G = 1/(b(s − β)), v = κb and ν = b(ω − κ).
@@ -58,68 +63,11 @@ def in_s(expr: sp.Expr) -> sp.Expr:
     return expr.xreplace({nu: slope * SCALAR.effective_ridge, floor: slope * kappa})
 
 
-def _with_resolvent(expr: sp.Expr, value: sp.Expr) -> sp.Expr:
+def _with_resolvent(expr: sp.Basic, value: sp.Expr) -> sp.Basic:
     """Replace the one resolvent of an expression."""
     if len(expr.atoms(Resolvent)) > 1:
         raise ValueError(f"{expr} has resolvents at several points")
     return expr.replace(Resolvent, lambda *_: value)
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Two sides are equal, as rational functions of s where they hold the resolvent."""
-
-    text: str
-    left: sp.Expr
-    right: sp.Expr
-
-    def holds(self) -> bool:
-        """Decide the identity in the field of rational functions."""
-        return vanishes(self.left - self.right)
-
-    def latex(self) -> str:
-        """Return "left = right"."""
-        return f"{latex(self.left)} = {latex(self.right)}"
-
-
-@dataclass(frozen=True)
-class Positive:
-    """An expression is positive by the assumptions on its symbols."""
-
-    text: str
-    expr: sp.Expr
-
-    def holds(self) -> bool:
-        """Ask for the sign; what SymPy does not know does not hold."""
-        # The average of 1/(a + bX) is positive; a symbol says no more than that.
-        return _with_resolvent(self.expr, _RESOLVENT).is_positive is True
-
-    def latex(self) -> str:
-        """Return "expression > 0"."""
-        return f"{latex(self.expr)} > 0"
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A rational function tends to a value as a positive symbol tends to infinity."""
-
-    text: str
-    expr: sp.Expr
-    symbol: sp.Symbol
-    value: sp.Expr
-
-    def holds(self) -> bool:
-        """Compare with the ratio of leading coefficients."""
-        try:
-            result = limit_at_infinity(self.expr, self.symbol)
-        except ValueError:
-            return False
-        return vanishes(result - self.value)
-
-    def latex(self) -> str:
-        """Return "lim expression = value"."""
-        tends = rf"\lim_{{{latex(self.symbol)}\to\infty}}"
-        return rf"{tends} {latex(self.expr)} = {latex(self.value)}"
 
 
 def vanishes(expr: sp.Expr) -> bool:
@@ -127,26 +75,55 @@ def vanishes(expr: sp.Expr) -> bool:
     return cancels(in_s(expr))
 
 
-def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
-    """Return the limit of a rational function as its symbol tends to infinity.
+@dataclass(frozen=True)
+class Step:
+    """One step of a proof: says what it is, proves it again, shows its formula.
 
-    Raises
-    ------
-    ValueError
-        If it is infinite.
+    Equations are proven in the variable s, inequalities for every positive resolvent; of the
+    average of 1/(a + bX) an inequality may use no more than its sign.
     """
-    numerator, denominator = (
-        sp.Poly(part, symbol) for part in sp.fraction(sp.cancel(sp.together(in_s(expr))))
-    )
-    if numerator.degree() < denominator.degree():
-        return sp.S.Zero
-    if numerator.degree() > denominator.degree():
-        raise ValueError(f"{expr} is unbounded for {symbol} -> oo")
-    return sp.cancel(numerator.LC() / denominator.LC())
+
+    text: str
+    statement: Comparison
+
+    def proof(self) -> Proof:
+        """Prove the step.
+
+        Raises
+        ------
+        NotProven
+            If it does not hold, or is not known to.
+        ParameterError
+            If a limit is infinite, or not everywhere the same.
+        """
+        one = self.statement
+        if one.relation == "==":
+            sides = in_s(sp.Tuple(one.left, one.right))
+            tending = {limit.args[1] for limit in sides.atoms(sp.Limit)}
+            if tending and not tending & {s, beta}:
+                sides = sides.xreplace(_ABOVE)
+            return proof_by_assumptions(equal(*sides), "identity")
+        return proof_by_assumptions(
+            positive(_with_resolvent(one.left, _RESOLVENT)), "positive terms"
+        )
+
+    def holds(self) -> bool:
+        """Tell whether it is proven; what is not known does not hold."""
+        try:
+            self.proof()
+        except (NotProven, ParameterError):
+            # The latter: a limit that is none, or not everywhere the same.
+            return False
+        return True
+
+    def latex(self) -> str:
+        """Return its formula."""
+        return self.statement.latex()
 
 
-Step = Identity | Positive | Limit
-"""One step of a proof: says what it is, decides it again, shows its formula."""
+def tends(expr: sp.Expr, symbol: sp.Symbol, value: sp.Expr) -> Comparison:
+    """State to what an expression tends as a positive symbol tends to infinity."""
+    return equal(sp.Limit(expr, symbol, sp.oo), value)
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,7 +134,7 @@ class Property(Result):
     ----------
     statement : str
         In LaTeX: text with mathematics between dollar signs.
-    steps : tuple of Identity, Positive or Limit
+    steps : tuple of Step
         Of which the statement follows.
     values : mapping of str to Expr
         Formulas that the statement introduces, by name.
@@ -167,7 +144,7 @@ class Property(Result):
 
     name: str
     statement: str
-    steps: tuple[Identity | Positive | Limit, ...]
+    steps: tuple[Step, ...]
     values: Mapping[str, sp.Expr] = field(default_factory=dict)
 
     def check(self) -> dict[str, bool]:
@@ -222,9 +199,9 @@ LONGER = Spike(energy * aligned_rate, energy * orthogonal_rate)
 DERIVATIVE = COVARIANCE.derivative(ratio, shrinkage)
 
 
-def _same_denominator() -> Identity:
+def _same_denominator() -> Step:
     """The identity that turns s² − β into a product of positive quantities."""
-    return Identity("s² − β is a product of positive quantities", s**2 - beta, _gap())
+    return Step("s² − β is a product of positive quantities", equal(s**2 - beta, _gap()))
 
 
 def _gap() -> sp.Expr:
@@ -241,17 +218,15 @@ def nonnegative_improvement() -> Property:
         r"$\delta = R_0 - R_{GD} \ge 0$ for all parameters, and $\delta = 0$ if and only if "
         r"$\mu_1 \mu_1^* \eta = 0$.",
         (
-            Identity(
+            Step(
                 "what the spike takes off the squared bias, over the linear part of the labels",
-                COVARIANCE.bias() - COVARIANCE.bias(SPIKE),
-                reduction,
+                equal(COVARIANCE.bias() - COVARIANCE.bias(SPIKE), reduction),
             ),
-            Positive("it is positive for θ2 ≠ 0", reduction),
-            Positive("what it is divided by is positive", DERIVATIVE),
-            Identity(
+            Step("it is positive for θ2 ≠ 0", positive(reduction)),
+            Step("what it is divided by is positive", positive(DERIVATIVE)),
+            Step(
                 "it vanishes for θ2 = 0, whatever θ1 is",
-                COVARIANCE.bias_reduction(Spike(sp.S.Zero, orthogonal)),
-                sp.S.Zero,
+                equal(COVARIANCE.bias_reduction(Spike(sp.S.Zero, orthogonal)), sp.S.Zero),
             ),
         ),
         {"improvement": teacher_linear**2 * reduction / DERIVATIVE},
@@ -271,8 +246,8 @@ def increases_with_step() -> Property:
         r"$\delta$ increases strictly with $\eta$ at every $(\alpha, \beta, \lambda)$ if "
         r"$\mu_1 \mu_1^* \ne 0$: $\nu$ and $D$ do not depend on $\eta$.",
         (
-            Identity("derivative with respect to e = η²", reduction.diff(energy), increase),
-            Positive("it is positive", increase),
+            Step("derivative with respect to e = η²", equal(reduction.diff(energy), increase)),
+            Step("it is positive", positive(increase)),
         ),
     )
 
@@ -286,7 +261,7 @@ def large_step_limit() -> Property:
         r"$\delta \to \cos^2(u, \beta_*)\,\mu_1^{*2}\,B_0/D$ for $\eta \to \infty$, where $B_0$ is "
         r"the squared bias without a step over $\mu_1^{*2}$. Only formal: the limit $d \to \infty$ "
         r"comes first, and Gaussian equivalence fails for large steps.",
-        (Limit("limit e = η² → ∞", COVARIANCE.bias_reduction(LONGER), energy, share),),
+        (Step("limit e = η² → ∞", tends(COVARIANCE.bias_reduction(LONGER), energy, share)),),
         {"share": cosine, "improvement": teacher_linear**2 * share / DERIVATIVE},
     )
 
@@ -315,16 +290,16 @@ def wide_network_limit() -> Property:
         r"vanishes. For $\kappa = 0$ and $\alpha \ge 1$ there is no such $P$, and $\delta$ is "
         r"smaller than $1/\beta$.",
         (
-            Limit("ν grows like β", SCALAR.effective_ridge.xreplace(wide) / beta, beta, width),
-            Limit("q in terms of P", q, beta, used),
-            Identity("where q vanishes", used * alpha * width * (1 + width), condition),
-            Identity("P solves this", condition.xreplace({width: root}), sp.S.Zero),
-            Limit("D − q", derivative - q, beta, limit),
-            Limit(
+            Step(
+                "ν grows like β", tends(SCALAR.effective_ridge.xreplace(wide) / beta, beta, width)
+            ),
+            Step("q in terms of P", tends(q, beta, used)),
+            Step("where q vanishes", equal(used * alpha * width * (1 + width), condition)),
+            Step("P solves this", equal(condition.xreplace({width: root}), sp.S.Zero)),
+            Step("D − q", tends(derivative - q, beta, limit)),
+            Step(
                 "coefficient of the improvement",
-                beta * reduction / (derivative - q),
-                beta,
-                coefficient,
+                tends(beta * reduction / (derivative - q), beta, coefficient),
             ),
         ),
         {"P": root, "coefficient": teacher_linear**2 * coefficient.xreplace({width: root})},
@@ -343,9 +318,9 @@ def many_samples_limit() -> Property:
         r"$\theta_1 = \theta_2$; $R$ is the squared bias, and $\delta$ a rational function of $s$ "
         r"with $(s-1)(s-\beta)/s = \kappa + \lambda_B/\mu_1^2$.",
         (
-            Limit("q → 1", SCALAR.shrinkage, alpha, sp.S.One),
-            Limit("D → 1", SCALAR.derivative, alpha, sp.S.One),
-            Identity("improvement over μ_1*²", closed, in_s_alone),
+            Step("q → 1", tends(SCALAR.shrinkage, alpha, sp.S.One)),
+            Step("D → 1", tends(SCALAR.derivative, alpha, sp.S.One)),
+            Step("improvement over μ_1*²", equal(closed, in_s_alone)),
         ),
         {"improvement": teacher_linear**2 * in_s_alone},
     )
@@ -360,9 +335,9 @@ def large_ridge_limit() -> Property:
         "large penalties",
         r"$\lambda_B\,\delta \to 2\mu_1^2\mu_1^{*2}\theta_2^2$ for $\lambda_B \to \infty$.",
         (
-            Limit("λ_B/s", ridge / s, s, slope),
-            Limit("D → 1", SCALAR.derivative, s, sp.S.One),
-            Limit("λ_B δ/μ_1*²", ridge * reduction / SCALAR.derivative, s, coefficient),
+            Step("λ_B/s", tends(ridge / s, s, slope)),
+            Step("D → 1", tends(SCALAR.derivative, s, sp.S.One)),
+            Step("λ_B δ/μ_1*²", tends(ridge * reduction / SCALAR.derivative, s, coefficient)),
         ),
         {"coefficient": teacher_linear**2 * coefficient},
     )
@@ -378,10 +353,10 @@ def ordered_risks() -> Property:
         r"$R_0 \ge R_{GD} \ge B_{GD} \ge \|P_{>1}f_*\|^2$: the first by $\delta \ge 0$, the second "
         r"as $R - B = (B + \Delta)(1 - D)/D$.",
         (
-            Identity("1 − D", 1 - COVARIANCE.derivative(ratio, q), ratio * freedom),
-            Positive("it is positive", freedom),
-            Positive("squared bias of the linear part", bias),
-            Positive("D is positive where q ≥ 0", DERIVATIVE),
+            Step("1 − D", equal(1 - COVARIANCE.derivative(ratio, q), ratio * freedom)),
+            Step("it is positive", positive(freedom)),
+            Step("squared bias of the linear part", positive(bias)),
+            Step("D is positive where q ≥ 0", positive(DERIVATIVE)),
         ),
     )
 
@@ -399,15 +374,15 @@ def increasing_ridge() -> Property:
         r"$\nu = 0$ at $s_A$ and $q = 0$ at $s_B$; $s_A > s_B$ if and only if $N < n$, as "
         r"$q(s_A) = 1 - \beta/\alpha$ and $q$ increases.",
         (
-            Identity("dλ_B/ds is D dν/ds", SCALAR.ridge.diff(s), SCALAR.derivative * x.diff(s)),
-            Identity("dν/ds", x.diff(s), _gap() / s**2),
-            Positive("it is positive", _gap() / s**2),
-            Positive("D is positive where q ≥ 0", DERIVATIVE),
-            Identity("dq/ds", q.diff(s), beta / alpha * growth),
-            Positive("it is positive, too", beta / alpha * growth),
-            Identity("q where ν = 0", at_vanishing, 1 - beta / alpha),
-            Identity("ν = 0 at s_A", x.xreplace({s: vanishing}), sp.S.Zero),
-            Identity("q = 0 at s_B", q.xreplace({s: full}), sp.S.Zero),
+            Step("dλ_B/ds is D dν/ds", equal(SCALAR.ridge.diff(s), SCALAR.derivative * x.diff(s))),
+            Step("dν/ds", equal(x.diff(s), _gap() / s**2)),
+            Step("it is positive", positive(_gap() / s**2)),
+            Step("D is positive where q ≥ 0", positive(DERIVATIVE)),
+            Step("dq/ds", equal(q.diff(s), beta / alpha * growth)),
+            Step("it is positive, too", positive(beta / alpha * growth)),
+            Step("q where ν = 0", equal(at_vanishing, 1 - beta / alpha)),
+            Step("ν = 0 at s_A", equal(x.xreplace({s: vanishing}), sp.S.Zero)),
+            Step("q = 0 at s_B", equal(q.xreplace({s: full}), sp.S.Zero)),
         ),
         {"s_A": vanishing, "s_B": full},
     )
@@ -426,10 +401,10 @@ def positive_optimal_ridge() -> Property:
         r"$D$ depends on $\nu$ and the best penalty is infinite.",
         (
             _same_denominator(),
-            Identity("dB/dν over μ_1*²", bias, nu * sum_of_terms),
-            Positive("it is ν times a positive quantity", sum_of_terms),
-            Identity("dD/dν", derivative, 2 * beta / alpha * third),
-            Positive("it is positive", third),
+            Step("dB/dν over μ_1*²", equal(bias, nu * sum_of_terms)),
+            Step("it is ν times a positive quantity", positive(sum_of_terms)),
+            Step("dD/dν", equal(derivative, 2 * beta / alpha * third)),
+            Step("it is positive", positive(third)),
         ),
         {"bias_slope": nu * sum_of_terms, "derivative_slope": 2 * beta / alpha * third},
     )

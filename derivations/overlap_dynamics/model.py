@@ -604,6 +604,9 @@ class OverlapDynamics(SavedModel, HasOptima):
             )
 
     _asked: ClassVar[tuple[str, ...]] = ("steps",)
+    _no_landscape: ClassVar[str] = (
+        "overlaps follow a map from step to step; early_growth() and trajectory() show where to"
+    )
     _error: ClassVar[str] = "error"
 
     def _axes(self) -> Mapping[str, str]:

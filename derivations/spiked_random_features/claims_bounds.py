@@ -14,7 +14,7 @@ import sympy as sp
 from scipy.optimize import minimize_scalar
 
 from ...ball_library import require_flint
-from ...numeric.kernel_arrays import converged_tables
+from ...runtime.levels import Tables
 from ...runtime.quadrature import trapezoidal_rule
 from ...symbolic.expressions.activations import activation
 from ...symbolic.gaussian.expectation import GaussianExpectation
@@ -146,7 +146,7 @@ def _bounds_of(model: SpikedRandomFeatures) -> tuple[float, float, float]:
     known = model._parameter_values()
     x, w = trapezoidal_rule(1 / 16)
     assert kernel.tables is not None
-    tables = converged_tables(kernel.tables, [known[p] for p in kernel.table_parameters], x)
+    tables = Tables(kernel.tables, [known[p] for p in kernel.table_parameters])(x)
     mu0, mu1, T0 = (tables[name] for name in ("mu_0", "mu_1", "T_0"))
     T1 = tables.get("T_1", np.zeros_like(x))
     basis = np.stack([mu0, x * mu1])

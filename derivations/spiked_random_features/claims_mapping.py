@@ -24,8 +24,8 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from ...ball_library import require_flint
-from ...numeric.kernel_arrays import converged_tables
 from ...numeric.networks.run import simulate
+from ...runtime.levels import Tables
 from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.expectation import GaussianExpectation, expect
@@ -481,7 +481,7 @@ def _coefficients(model: SpikedRandomFeatures, kappa: float) -> tuple[float, flo
     kernel, values = model._kernel, model._parameter_values()
     node = np.array([kappa])
     assert kernel.tables is not None
-    tables = converged_tables(kernel.tables, [values[p] for p in kernel.table_parameters], node)
+    tables = Tables(kernel.tables, [values[p] for p in kernel.table_parameters])(node)
     mu0, mu1, mu2_squared = (float(tables[n][0]) for n in ("mu_0", "mu_1", "mu_2_squared"))
     return mu0, mu1, mu2_squared
 

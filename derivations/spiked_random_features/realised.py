@@ -8,9 +8,11 @@ spiked random features neglect. On request the theory takes the bulk matrix of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +24,10 @@ from ...numeric.networks.network import Network
 from ...numeric.networks.readout import RidgeReadout
 from ...numeric.networks.run import simulate
 from ...numeric.networks.sizes import sample_count
-from ...pages import aligned
+from ...pages import Block, Table
+from ...pictures import Line, Lines, Picture
+from ..dataset_result import DatasetResult
+from ..json_text import saved_model
 from ..spectra.spectrum import SimulatedSpectrum
 from ..teachers import refuse_directions
 from .bulk_law import BulkLaw
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from .spectrum.spectrum import FeatureSpectrum
 
 _ERRORS = ("test_error", "training_error")
+_SPIKE = ("spike_strength", "bulk_variance", "alignment")
 _OVERLAPS = ("m", "theta", "psi", "q1", "q2")
 _HEADINGS = {
     "measured": "measured",
@@ -47,32 +53,54 @@ _HEADINGS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RealisedNetwork:
+class RealisedNetwork(DatasetResult):
     """One trained network with the theory at its own spike.
 
     Attributes
     ----------
-    asymptotic : SpikedRandomFeatures
-        The model whose step the network took.
-    model : SpikedRandomFeatures
-        Spiked random features with the realised r, c and γ, at the width of the network; without
-        what Result 3.1 leaves out, which the comparison has if `asymptotic` has it.
-    network : Network
-        The network: ``network.train(network_seed)`` is its first layer.
-    seed : int
-        Entropy of the run.
-    comparison : xarray.Dataset
+    dataset : xarray.Dataset
         Dimension ``alpha``: ``measured_…``, ``realised_…`` (theory at the realised spike) and
         ``asymptotic_…`` of test and training error and of the overlaps m, theta, psi, q1, q2; on
         request ``spectrum_…`` (theory at the realised spike and bulk matrix). All theories are at
-        the width of the network.
+        the width of the network. Also as `comparison`.
+    cache_folder : path-like, optional
+        That of the models.
     """
 
-    asymptotic: SpikedRandomFeatures
-    model: SpikedRandomFeatures
-    network: Network
-    seed: int
-    comparison: xr.Dataset
+    _document = "realised network"
+    _needed = ("model", "dimension", "entropy", *(f"realised_{name}" for name in _SPIKE))
+
+    cache_folder: str | os.PathLike[str] | None = None
+
+    @property
+    def comparison(self) -> xr.Dataset:
+        """The measured values beside the theories."""
+        return self.dataset
+
+    @cached_property
+    def asymptotic(self) -> SpikedRandomFeatures:
+        """The model whose step the network took."""
+        model: SpikedRandomFeatures = saved_model(str(self.dataset.attrs["model"]))
+        return replace(model, cache_folder=self.cache_folder)
+
+    @cached_property
+    def model(self) -> SpikedRandomFeatures:
+        """Spiked random features with the realised r, c and γ, at the width of the network.
+
+        Without what Result 3.1 leaves out, which the comparison has if `asymptotic` has it.
+        """
+        strength, variance, alignment = (self.dataset.attrs[f"realised_{x}"] for x in _SPIKE)
+        return _at_spike(self.asymptotic, self.network.width, (strength, variance, alignment))
+
+    @cached_property
+    def network(self) -> Network:
+        """The network: ``network.train(network_seed)`` is its first layer."""
+        return network_of(self.asymptotic, int(self.dataset.attrs["dimension"]))
+
+    @property
+    def seed(self) -> int:
+        """Entropy of the run."""
+        return int(self.dataset.attrs["entropy"])
 
     @property
     def spike(self) -> SpikeParameters:
@@ -129,27 +157,40 @@ class RealisedNetwork:
             "All theories: float, at the width of the network."
         )
 
-    def __str__(self) -> str:
+    @property
+    def _kinds(self) -> list[str]:
+        return [kind for kind in _HEADINGS if f"{kind}_{_ERRORS[0]}" in self.dataset]
+
+    def page(self) -> Iterable[Block]:
+        """Return the realised spike and the errors, measured and by each theory."""
         found, limit = self.spike, self.asymptotic.spike
-        spike = ", ".join(
+        yield "realised " + ", ".join(
             f"{letter} = {getattr(found, name):.5g} (limit {getattr(limit, name):.5g})"
-            for letter, name in (
-                ("r", "spike_strength"), ("c", "bulk_variance"), ("γ", "alignment")
-            )
-        )  # fmt: skip
-        kinds = [kind for kind in _HEADINGS if f"{kind}_{_ERRORS[0]}" in self.comparison]
-        headings = ["α", "error", *(_HEADINGS[kind] for kind in kinds)]
+            for letter, name in zip("rcγ", _SPIKE, strict=True)
+        )
         rows = [
             [
                 f"{float(point['alpha']):.6g}",
                 name.removesuffix("_error"),
-                *(f"{float(point[f'{kind}_{name}']):.5g}" for kind in kinds),
+                *(f"{float(point[f'{kind}_{name}']):.5g}" for kind in self._kinds),
             ]
-            for k in range(self.comparison.sizes["alpha"])
-            for point in (self.comparison.isel(alpha=k),)
+            for k in range(self.dataset.sizes["alpha"])
+            for point in (self.dataset.isel(alpha=k),)
             for name in _ERRORS
         ]
-        return f"realised {spike}\n{aligned(headings, rows)}\n{self.rests_on}"
+        yield Table(rows, ["α", "error", *(_HEADINGS[kind] for kind in self._kinds)])
+        yield self.rests_on
+
+    def picture(self) -> Picture:
+        """Return the test errors over α: measured ones as points, theories as lines."""
+        x = self.dataset["alpha"].to_numpy()
+        lines = [
+            Line(x, self.dataset[f"{kind}_test_error"].to_numpy(), _HEADINGS[kind], *look)
+            for kind, look in zip(
+                self._kinds, (("", "o"), *[(style,) for style in ("-", "--", ":")]), strict=False
+            )
+        ]
+        return Lines(lines, r"$\alpha$", "test error")
 
     def __repr__(self) -> str:
         found = self.spike
@@ -216,22 +257,9 @@ def realised_network(
     strength, variance, overlap = (
         found[name].item() for name in ("spike_strength", "bulk_variance", "alignment")
     )
-    realised = partial(
-        type(model).from_parameters,
-        model.student,
-        model.teacher,
-        spike_strength=strength,
-        bulk_variance=variance,
-        # A unit vector times a unit vector, up to rounding.
-        alignment=min(1.0, max(-1.0, overlap)),
-        beta=model.beta,
-        noise_variance=model.noise_variance,
-        width=network.width,
-        cache_folder=model.cache_folder,
-    )
-    conditioned = realised()
+    realised = partial(_at_spike, model, network.width, (strength, variance, overlap))
     columns = {f"measured_{name}": found[name].reshape(-1) for name in (*_ERRORS, *_OVERLAPS)}
-    theories = {"realised": conditioned, "asymptotic": model.at_width(network.width)}
+    theories = {"realised": realised(), "asymptotic": model.at_width(network.width)}
     norms, stretched = (model._case[name] for name in ("correlated_norms", "stretched"))
     if spectrum or norms or stretched:
         layer = network.train(np.random.SeedSequence(seed, spawn_key=(0,)))
@@ -261,4 +289,23 @@ def realised_network(
         coords={"alpha": alphas},
         attrs=attributes,
     )
-    return RealisedNetwork(model, conditioned, network, seed, dataset)
+    return RealisedNetwork(dataset, model.cache_folder)
+
+
+def _at_spike(
+    model: SpikedRandomFeatures, width: int, spike: Sequence[float], **bulk: Any
+) -> SpikedRandomFeatures:
+    strength, variance, overlap = spike
+    return type(model).from_parameters(
+        model.student,
+        model.teacher,
+        spike_strength=strength,
+        bulk_variance=variance,
+        # A unit vector times a unit vector, up to rounding.
+        alignment=min(1.0, max(-1.0, overlap)),
+        beta=model.beta,
+        noise_variance=model.noise_variance,
+        width=width,
+        cache_folder=model.cache_folder,
+        **bulk,
+    )

@@ -12,8 +12,11 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from giantstep.deprecations import renamed
+
 _KEPT = re.compile(r"(``.*?``|:[a-z:]+:`[^`]*`|`[^`]*`_?)", re.DOTALL)
 _SHARED = re.compile(r"(\w+(?:, \w+)+)( : .*)")
+_ASKED_BY_RENDERINGS = {"page": "Page", "picture": "Drawn", "entries": "Result"}
 _SPECIAL = re.compile(r"(?<!\\)(\||(?<=\w)_(?!\w))")
 
 
@@ -67,13 +70,34 @@ def _prepare(
         lines[:1] = lines[0].replace(": ", ":\n", 1).split("\n")
 
 
+def _name_inherited(
+    app: Sphinx, what: str, name: str, obj: object, options: Any, lines: list[str]
+) -> None:
+    """End the description of a class with what it has from bases that are described elsewhere."""
+    if not isinstance(obj, type):
+        return
+    bases = app.config.autodoc_default_options["inherited-members"].split(", ")
+    homes = {
+        member: next(kind for kind in obj.__mro__ if member in vars(kind))
+        for member in dir(obj)
+        if member[0] != "_" and member not in _ASKED_BY_RENDERINGS
+    }
+    links = [
+        f":meth:`~{home.__module__}.{home.__name__}.{member}`"
+        for member, home in homes.items()
+        if home is not obj and home.__name__ in bases and home.__module__.startswith("giantstep.")
+    ]
+    if links:
+        lines += ["", f"Inherited: {', '.join(links)}.", ""]
+
+
 def _skip(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: Any) -> bool | None:
-    """Describe classes and functions where they are defined, not where they are imported."""
-    home = getattr(obj, "__module__", None)
-    current = app.env.current_document.autodoc_module
-    if what == "module" and isinstance(home, str) and home.startswith("giantstep."):
-        return True if home != current else None
-    return None
+    """Leave out former names, and what renderings ask a result for but on the base that says so."""
+    code = getattr(obj, "__code__", None)
+    former = code is not None and code.co_qualname.startswith(f"{renamed.__name__}.")
+    home = getattr(obj, "__qualname__", "").removesuffix(f".{name}")
+    asked = name in _ASKED_BY_RENDERINGS and home != _ASKED_BY_RENDERINGS[name]
+    return True if former or asked else None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -81,5 +105,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("sphinx.ext.napoleon")
     app.connect("autodoc-process-docstring", _prepare, priority=100)
     app.connect("autodoc-process-docstring", _process, priority=900)
+    app.connect("autodoc-process-docstring", _name_inherited, priority=900)
     app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -75,6 +75,10 @@ class _Fit:
         """Sample sizes as they were given."""
         return tuple(np.atleast_1d(np.asarray(self.samples)).tolist())
 
+    def fresh_samples(self, dimension: int) -> int:
+        """Return the number of samples that it is tested on, with inputs of so many coordinates."""
+        return max(10_000, 10 * dimension) if self.test_samples is None else self.test_samples
+
     def _check_samples(self) -> None:
         listed = np.atleast_1d(np.asarray(self.samples, dtype=object)).tolist()
         if not listed:
@@ -266,8 +270,7 @@ class TrainedNetwork:
     @property
     def test_samples(self) -> int:
         """Number of fresh samples."""
-        given = self.readout.test_samples
-        return max(10_000, 10 * self.network.dimension) if given is None else given
+        return self.readout.fresh_samples(self.network.dimension)
 
     @property
     def classifies(self) -> bool:

@@ -369,9 +369,8 @@ def _drawn_samples(network: Network, readout: Readout | None) -> int:
     fitted = 0
     if readout is not None:
         exact = isinstance(readout, RidgeReadout) and (readout.gaussian or readout.covariances)
-        given = readout.test_samples
-        fresh = max(10_000, 10 * network.dimension) if given is None else given
-        fitted = max(readout.sizes) + (0 if exact else fresh)
+        fresh = 0 if exact else readout.fresh_samples(network.dimension)
+        fitted = max(readout.sizes) + fresh
     return network.drawn_samples + fitted
 
 

@@ -13,18 +13,6 @@ from .atomic_files import checked_path, write_atomically
 from .errors import ParameterError
 
 
-class WritesJson(ABC):
-    """A result with :meth:`to_dict`, as JSON."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values."""
-
-    def to_json(self) -> str:
-        """Return :meth:`to_dict` as JSON; infinity and not-a-number are texts."""
-        return json_text(self.to_dict())
-
-
 def json_text(document: Any) -> str:
     """Return plain values as JSON; infinity and not-a-number are texts, as are exact numbers.
 
@@ -38,17 +26,17 @@ def json_text(document: Any) -> str:
       ]
     }
     """
-    return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; infinity and not-a-number are texts."""
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it; infinity, not-a-number and exact numbers are texts."""
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):

@@ -465,6 +465,10 @@ def _key_text(key: Any) -> str:
     return _BETWEEN.join(key) if isinstance(key, tuple) else str(key)
 
 
+def _key_of(text: Any) -> tuple[str, ...]:
+    return tuple(str(text).split(_BETWEEN))
+
+
 def _exact_text(value: Any, digits: int | None) -> str:
     from mpmath import libmp
 
@@ -514,13 +518,8 @@ class _Reader:
         if origin is not None and issubclass(origin, Mapping):
             if not isinstance(value, Mapping):
                 raise TypeError(f"{name} must hold values by name, got {value!r}")
-            several = typing.get_origin(arguments[0]) is tuple
-            return {
-                tuple(str(k).split(_BETWEEN)) if several else str(k): self.value(
-                    v, arguments[1], f"{name}[{k!r}]"
-                )
-                for k, v in value.items()
-            }
+            key = _key_of if typing.get_origin(arguments[0]) is tuple else arguments[0]
+            return {key(k): self.value(v, arguments[1], f"{name}[{k!r}]") for k, v in value.items()}
         if hint in _TYPE_NAMES:
             if hint is float:
                 return _number(value, float, name)
@@ -540,7 +539,12 @@ class _Reader:
                 raise TypeError(f"{name} must hold {', '.join(hints)}, got {value!r}")
             made: Any = hint
             return made(**{k: self.value(v, hints[k], f"{name}.{k}") for k, v in value.items()})
-        return self._expression(value, hint, name) if _is_symbolic(hint) else hint(value)
+        if _is_symbolic(hint):
+            return self._expression(value, hint, name)
+        try:
+            return hint(value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
 
     def _one_of(self, value: Any, hints: Iterable[Any], name: str) -> Any:
         if value is None:

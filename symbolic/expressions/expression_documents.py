@@ -129,11 +129,15 @@ def _constant(name: str) -> Any:
 
 
 def _class(name: str) -> Any:
-    """Return a class of SymPy's or our expressions by its name."""
-    for one in (sp.MutableDenseMatrix, *_subclasses(sp.Basic)):
-        if one.__name__ == name and f"{one.__module__}.".startswith(_ROOMS):
-            return one
-    raise ValueError(f"there is no {name!r}")
+    """Return a class of our expressions by its name, or of SymPy's where we have none."""
+    known = [
+        one
+        for one in (sp.MutableDenseMatrix, *_subclasses(sp.Basic))
+        if one.__name__ == name and f"{one.__module__}.".startswith(_ROOMS)
+    ]
+    if not known:
+        raise ValueError(f"there is no {name!r}")
+    return max(known, key=lambda one: f"{one.__module__}.".startswith(_ROOMS[-1]))
 
 
 def _subclasses(base: Any) -> Iterator[Any]:

@@ -272,7 +272,9 @@ def declared_symbols(kinds: Mapping[str, str]) -> dict[str, sp.Symbol]:
             wrong = f"is declared {shorten(unknown[0], 30)!r}" if unknown else "has no kind"
             raise ParameterError(f"parameter {name!r} {wrong}; use {', '.join(_KINDS)}")
         try:
-            result[name] = sp.Symbol(name, **dict.fromkeys(["real", *words], True))
+            # Each word implies that it is real. Of equal symbols SymPy's caches return either, so
+            # that the same assumptions have to be written in one way.
+            result[name] = sp.Symbol(name, **dict.fromkeys(sorted(words), True))
         except sp.core.facts.InconsistentAssumptions:
             raise ParameterError(
                 f"parameter {name!r} cannot be {' and '.join(words)} at once"

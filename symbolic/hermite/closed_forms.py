@@ -19,12 +19,13 @@ give the decay of :math:`|\mu_k|/\sqrt{k!}` along the orders that do not vanish:
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 import sympy as sp
 
-from ...pages import Typeset
+from ...pages import Block
+from ...result import Result
 from ..expressions.arguments import as_expression
 from ..expressions.functions import sigmoid, softplus
 from ..expressions.regularity import Parity
@@ -47,7 +48,7 @@ _M = sp.Dummy("m", integer=True, nonnegative=True)
 
 
 @dataclass(frozen=True)
-class ClosedForm(Typeset):
+class ClosedForm(Result):
     r"""The Hermite moments :math:`\mu_k` of a function as an expression in k.
 
     Attributes
@@ -73,12 +74,13 @@ class ClosedForm(Typeset):
     (8*sqrt(3)/(9*sqrt(pi)), 'ODD', {})
     """
 
+    _document = "closed form"
+
     general: sp.Expr | None
     even_orders: sp.Expr
     odd_orders: sp.Expr
     exceptions: dict[int, sp.Expr]
     parity: Parity
-    sequence: Sequence = field(repr=False, compare=False)
     k: sp.Symbol
     m: sp.Symbol
 
@@ -110,16 +112,21 @@ class ClosedForm(Typeset):
 
     def at(self, k: int) -> sp.Expr:
         """Return the exact moment of order k >= 0, any exception included."""
-        return self.sequence.value(checked_order(k))
+        order = checked_order(k)
+        if order in self.exceptions:
+            return self.exceptions[order]
+        half, rest = divmod(order, 2)
+        return self.odd(half) if rest else self.even(half)
 
-    def __str__(self) -> str:
-        lines = [f"mu_{order} = {value}" for order, value in sorted(self.exceptions.items())]
+    def page(self) -> Iterable[Block]:
+        """Return one equation for each case."""
+        for order, value in sorted(self.exceptions.items()):
+            yield f"mu_{order} = {value}"
         if self.general is not None:
-            lines.append(f"mu_{self.k} = {self.general}")
+            yield f"mu_{self.k} = {self.general}"
         else:
-            lines.append(f"mu_(2{self.m}) = {self.even_orders}")
-            lines.append(f"mu_(2{self.m}+1) = {self.odd_orders}")
-        return "\n".join(lines)
+            yield f"mu_(2{self.m}) = {self.even_orders}"
+            yield f"mu_(2{self.m}+1) = {self.odd_orders}"
 
     def latex(self) -> str:
         """Return LaTeX: one equation for each case, aligned."""
@@ -167,7 +174,7 @@ def closed_form_of(
     general, even, odd = (
         None if form is None else form.xreplace({_K: k, _M: m}) for form in (general, even, odd)
     )
-    return ClosedForm(general, even, odd, exceptions, parity, sequence, k, m)
+    return ClosedForm(general, even, odd, exceptions, parity, k, m)
 
 
 def order_symbol(letters: str, taken: Collection[str]) -> sp.Symbol:
@@ -300,8 +307,8 @@ class DecayKind(enum.Enum):
 _SLOWEST_LAST = list(DecayKind)
 
 
-@dataclass(frozen=True)
-class Decay(Typeset):
+@dataclass(frozen=True, repr=False)
+class Decay(Result):
     r"""Asymptotic size of the orthonormal coefficients :math:`|\mu_k|/\sqrt{k!}`.
 
     Attributes
@@ -326,6 +333,8 @@ class Decay(Typeset):
     'exponential in the square root of k'
     """
 
+    _document, _entry = "decay", "document"
+
     kind: DecayKind
     envelope: sp.Expr
     sharp: bool
@@ -334,9 +343,10 @@ class Decay(Typeset):
     def __repr__(self) -> str:
         return f"Decay({self.kind.name}: {self.envelope})"
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return the asymptotic relation."""
         relation = "~" if self.sharp else "<~"
-        return f"|mu_k|/sqrt(k!) {relation} {self.envelope} ({self.kind.value})"
+        yield f"|mu_k|/sqrt(k!) {relation} {self.envelope} ({self.kind.value})"
 
     def latex(self) -> str:
         """Return LaTeX of the asymptotic relation."""

@@ -51,6 +51,23 @@ def domain_of(symbol: sp.Symbol) -> str:
     return "(-1, 1)" if symbol.assumptions0.get("inside") else "real"
 
 
+# What each domain asks of a number; others ask nothing.
+DOMAIN_TESTS = {
+    "positive": "{} > 0.0",
+    "negative": "{} < 0.0",
+    "nonnegative": "{} >= 0.0",
+    "nonpositive": "{} <= 0.0",
+    "(-1, 1)": "abs({}) < 1.0",
+}
+
+
+def domain_tests(number: str) -> str:
+    """Return the tests as a dictionary in Python, by domain."""
+    tests = {**DOMAIN_TESTS, "real": "{0} == {0}"}
+    entries = (f"{domain!r}: {test.format(number)}," for domain, test in tests.items())
+    return "\n        ".join(entries)
+
+
 def _what(p: sp.Symbol, system: SaddlePointSystem) -> str:
     name = system.identifiers[p]
     alias = "" if str(p) == name else f"{p} of the equations, "
@@ -85,6 +102,13 @@ def _expressions(program: Program) -> Iterator[sp.Expr]:
         yield from (a.value for a in (*loop.at_nodes, *loop.sums))
 
 
+def filled(text: str, **places: object) -> str:
+    """Return a text with what is written in the place of ``{name}``, other braces as they are."""
+    for name, written in places.items():
+        text = text.replace(f"{{{name}}}", str(written))
+    return text
+
+
 NOTICE = "This file may be used, changed and distributed by anyone without conditions (0BSD)."
 _WIDTH = 92
 
@@ -112,7 +136,7 @@ def about(
     brief : bool
         Title and terms only, for a file that comes with another.
     """
-    text = [visible(x) for x in lowered.program.documentation.strip().splitlines()]
+    text = [visible(x) for x in lowered.documentation.strip().splitlines()]
     lines = text[:1] if brief else text
     found = [part for line in lines for part in _wrapped(line)]
     if fixed:

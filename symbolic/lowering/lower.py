@@ -23,7 +23,6 @@ from ..losses.proximal import MoreauEnvelope, Proximal
 from ..systems.equations import block_structure
 from ..systems.random_matrix import MarchenkoPasturAverage
 from ..systems.saddle_point import SaddlePointSystem
-from .documentation import documentation
 from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
 from .hoist import HoistedSystem, hoist, outermost
 from .inner_averages import InnerAverage, InnerScale
@@ -123,7 +122,7 @@ def lower_to_program(
     steps = _schedule(tasks, scheduler, parameters, system.safeguarded)
     program = Program(
         name=system.name,
-        documentation=documentation(system),
+        documentation=system.title or system.name,
         parameters=parameters,
         tables=(),
         steps=steps,

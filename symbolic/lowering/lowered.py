@@ -15,7 +15,7 @@ import sympy as sp
 from ...atomic_files import write_atomically
 from ...errors import EmissionError, ParameterError
 from ..systems.saddle_point import SaddlePointSystem
-from .documentation import describe_functions
+from .documentation import describe_functions, documentation
 from .languages import c, fortran, jax, julia, mpmath, numpy, python
 from .lower import lower_to_program
 from .product_measures import ProductMeasure
@@ -134,6 +134,11 @@ class LoweredSystem:
     identifiers: Mapping[sp.Symbol, str]
     stages: Mapping[str, Callable[[], str]] = field(repr=False)
     product: ProductMeasure | None = None
+
+    @property
+    def documentation(self) -> str:
+        """What a file says first: printing equations takes as long as a pass."""
+        return documentation(self.system)
 
     @property
     def table_parameters(self) -> tuple[sp.Symbol, ...]:

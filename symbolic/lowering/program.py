@@ -533,7 +533,7 @@ class Program:
     name : str
         What it solves; becomes part of file names.
     documentation : str
-        Equations, parameters and source, for the docstring of the generated file.
+        Its title, for the docstring of the code.
     parameters : tuple of Symbol
         Inputs of one solve; their assumptions are their domains.
     tables : tuple of Symbol

@@ -14,26 +14,21 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ...errors import EmissionError
-from ...runtime.rules import GRID_INNER_STEP, GRID_PANEL, GRID_STEP, PANEL_ORDER
+from ...runtime.rules import GRID_INNER_STEP, GRID_PANEL, GRID_STEP, MOST_GRID_NODES
 from ..gaussian.accuracy import rewrite_for_accuracy
 from ..printing.language import Function, Kind, Parameter
 from .lower import table_name
 from .product_measures import ProductMeasure
 from .program import Assign
-from .scalar_tables import CLIPPED, DENSITY, PIECES, Body, sort_edges, values
+from .scalar_tables import CLIPPED, DENSITY, PIECES, Body, panel_loops, sort_edges, values
 
 
 @dataclass(frozen=True)
 class InnerNode:
     """One inner variable of the grid.
 
-    Attributes
-    ----------
-    variable : Symbol
-    widths : tuple of Expr
-        Scales on which the integrand varies; the rule resolves the smallest, and one.
-    kinks : tuple of Expr
-        Break points in the outer node and earlier inner nodes; empty for the trapezoidal rule.
+    The rule resolves the smallest of the `widths`, and one; without `kinks`, in the outer node and
+    earlier inner nodes, it is trapezoidal.
     """
 
     variable: sp.Symbol
@@ -137,10 +132,6 @@ def product_plan(
     )
 
 
-# Points of the finest rule, at the first level and at the others.
-MOST_FIRST_POINTS, MOST_POINTS = 2**21, 2**18
-
-
 def product_functions(plan: ProductPlan, outer_widths: Sequence[sp.Expr]) -> tuple[Function, ...]:
     """Return ``product_step`` and ``product_points`` after the functions that they call."""
     called = (DENSITY, CLIPPED, PIECES) if plan.cut else (DENSITY,)
@@ -177,7 +168,7 @@ def _points(plan: ProductPlan, called: tuple[Function, ...]) -> Function:
         for w in inner.widths:
             body.add(0, f"size_{k} = min(size_{k}, abs({body.expression(w)}))")
         body.add(0, f"size_{k} *= {GRID_PANEL if inner.kinks else GRID_INNER_STEP} * coarseness")
-        body.add(0, f"if not (size_{k} * {MOST_POINTS} > reach):")
+        body.add(0, f"if not (size_{k} * {MOST_GRID_NODES} > reach):")
         body.add(1, "return -1")
     body.add(0, "for j in range(n):")
     body.add(1, "weight_0 = line[j]")
@@ -256,19 +247,7 @@ def _cut(k: int, inner: InnerNode, depth: int, body: Body) -> int:
     body.add(depth, f"{edges}[{n + 1}] = end_{k}")
     if n > 1:
         sort_edges(edges, n + 2, body, depth)
-    body.add(depth, f"for piece_{k} in range({n + 1}):")
-    body.add(depth + 1, f"width_{k} = {edges}[piece_{k} + 1] - {edges}[piece_{k}]")
-    body.add(depth + 1, f"panels_{k} = rule_pieces(width_{k}, size_{k})")
-    body.add(depth + 1, f"for i_{k} in range(panels_{k}):")
-    body.add(depth + 2, f"for g_{k} in range({PANEL_ORDER}):")
-    body.add(
-        depth + 3,
-        f"{inner.variable} = {edges}[piece_{k}] "
-        f"+ width_{k} * ((i_{k} + gauss_node[g_{k}]) / panels_{k})",
-    )
-    body.add(
-        depth + 3,
-        f"weight_{k + 1} = weight_{k} * width_{k} / panels_{k} * gauss_weight[g_{k}] "
-        f"* rule_density({inner.variable})",
-    )
-    return depth + 3
+    return panel_loops(
+        edges, n + 1, f"size_{k}", inner.variable, f"weight_{k + 1}", body, depth,
+        mark=f"_{k}", mass=f"weight_{k} * ",
+    )  # fmt: skip

@@ -27,6 +27,7 @@ from ...runtime.rules import (
     LEGENDRE_WEIGHTS,
     PANEL,
     PANEL_ORDER,
+    PANEL_PHASE,
     REACH,
     REACH_NODES,
 )
@@ -38,9 +39,6 @@ from .fuse import FreshSymbols, magnitude
 from .lower import table_name
 from .program import Assign
 from .tables import InnerMeasure, evaluated_forms, outer_breaks, outer_widths
-
-# A wave of this frequency is resolved by panels of the usual length.
-PANEL_FREQUENCY = 10.0
 
 DENSITY = Function(
     name="rule_density",
@@ -423,20 +421,33 @@ def _split_loops(step: InnerPass, body: Body) -> int:
         body.add(0, f"{edges}[{k + 1}] = rule_clipped({body.expression(kink)}, reach)")
     body.add(0, f"{edges}[{n + 1}] = reach")
     _add_frequency(step, body)
-    # A panel of this length is what smooth pieces ask for at level 0.
-    body.add(0, f"panel = {PANEL} / max(1.0, frequency / {PANEL_FREQUENCY})")
-    body.add(0, "for i in range(level):")
-    body.add(1, "panel *= 0.5")
+    longest = f"{PANEL_PHASE} / max({PANEL_PHASE / PANEL}, frequency)"
+    body.add(0, f"panel = rule_refined({longest}, level)")
     if n > 1:
         sort_edges(edges, n + 2, body)
-    body.add(0, f"for piece in range({n + 1}):")
-    body.add(1, f"width = {edges}[piece + 1] - {edges}[piece]")
-    body.add(1, "panels = rule_pieces(width, panel)")
-    body.add(1, "for i in range(panels):")
-    body.add(2, f"for k in range({PANEL_ORDER}):")
-    body.add(3, f"{rule.variable} = {edges}[piece] + width * ((i + gauss_node[k]) / panels)")
-    body.add(3, f"weight = width / panels * gauss_weight[k] * rule_density({rule.variable})")
-    return 3
+    return panel_loops(edges, n + 1, "panel", rule.variable, "weight", body)
+
+
+def panel_loops(
+    edges: str, pieces: int, size: str, node: sp.Symbol, weight: str, body: Body, depth: int = 0,
+    mark: str = "", mass: str = "",
+) -> int:  # fmt: skip
+    """Add loops over the nodes of panels between edges; return the depth inside.
+
+    `mark` is the end of the names of their variables, `mass` a factor of the weight.
+    """
+    piece, width, panels, i, k = (f"{x}{mark}" for x in ("piece", "width", "panels", "i", "k"))
+    for deeper, line in (
+        (0, f"for {piece} in range({pieces}):"),
+        (1, f"{width} = {edges}[{piece} + 1] - {edges}[{piece}]"),
+        (1, f"{panels} = rule_pieces({width}, {size})"),
+        (1, f"for {i} in range({panels}):"),
+        (2, f"for {k} in range({PANEL_ORDER}):"),
+        (3, f"{node} = {edges}[{piece}] + {width} * (({i} + gauss_node[{k}]) / {panels})"),
+        (3, f"{weight} = {mass}{width} / {panels} * gauss_weight[{k}] * rule_density({node})"),
+    ):
+        body.add(depth + deeper, line)
+    return depth + 3
 
 
 def sort_edges(array: str, n: int, body: Body, depth: int = 0) -> None:

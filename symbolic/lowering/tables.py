@@ -321,7 +321,7 @@ def _emittable(node: GaussianExpectation) -> sp.Expr:
     return node if closed.has(BivariateNormalCDF) else closed
 
 
-def _slots(forms: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Symbol, list[sp.Expr]]:
+def inner_integrands(forms: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Symbol, list[sp.Expr]]:
     """Inner variables with the integrands over them, other tables held constant."""
     slots: dict[sp.Symbol, list[sp.Expr]] = {}
     for form in forms.values():
@@ -353,7 +353,7 @@ class _ArrayText:
 
     def rules(self, forms: Mapping[sp.Expr, sp.Expr]) -> str:
         entries = []
-        for variable, integrands in _slots(forms).items():
+        for variable, integrands in inner_integrands(forms).items():
             measure = InnerMeasure.of(variable, integrands, self.node)
             zero = [sp.S.Zero]
             fastest = self.extreme("maximum", zero, measure.waves)
@@ -398,7 +398,7 @@ class _ArrayText:
 
     def tables(self, forms: Mapping[sp.Expr, sp.Expr]) -> str:
         node, printer = self.node, self.printer
-        slots = _slots(forms)
+        slots = inner_integrands(forms)
         lines = [f"one = {printer.arrays}.ones_like({node})"]
         column = sp.Symbol(f"{node}_column", real=True)
         if slots:

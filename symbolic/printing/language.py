@@ -347,11 +347,10 @@ class Language:
 
         if isinstance(node, ast.Assign) and _is_array(node.value):
             assert isinstance(node.targets[0], ast.Name)
-            name = node.targets[0].id
             if self.forms["array"] is None:
                 return []
-            length = function.local_arrays[name]
-            return [indent + self.spelled("array", self.identifier(name), length)]
+            name, length = self.identifier(node.targets[0].id), node.value.args[0].value
+            return [indent + self.spelled("array", name, length)]
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
             numbers = ", ".join(map(value, node.value.elts))
             if self.forms["constants"] is None:

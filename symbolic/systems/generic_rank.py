@@ -98,7 +98,9 @@ def symmetric_variables(gradient: Mapping[sp.Symbol, sp.Expr]) -> list[sp.Symbol
     >>> symmetric_variables({v: ((x * y) ** 2 - x).diff(v) for v in (x, y)})
     []
     """
-    return _symmetric(gradient, many_digits=False) and _symmetric(gradient, many_digits=True) or []
+    return (
+        _symmetric(gradient, many_digits=False) and _symmetric(gradient, many_digits=True)
+    ) or []
 
 
 def _symmetric(gradient: Mapping[sp.Symbol, sp.Expr], many_digits: bool) -> list[sp.Symbol] | None:
@@ -288,9 +290,7 @@ def _null_vectors(matrix: Any, many_digits: bool = True) -> list[int]:
                 rows[r][j] = ctx.zero
         pivots.append(j)
     free = [j for j in range(matrix.cols) if j not in pivots]
-    bound = [
-        j for k, j in enumerate(pivots) if any(abs(rows[k][f]) > ctx.sqrt(zero) for f in free)
-    ]
+    bound = [j for k, j in enumerate(pivots) if any(abs(rows[k][f]) > ctx.sqrt(zero) for f in free)]
     return sorted([*free, *bound])
 
 

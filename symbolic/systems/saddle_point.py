@@ -317,19 +317,25 @@ class SaddlePointSystem(Typeset):
         def put(expr: sp.Expr | None) -> sp.Expr | None:
             return None if expr is None else expr.xreplace(values)
 
+        def own(parameters: Iterable[sp.Symbol]) -> tuple[sp.Symbol, ...]:
+            return tuple(values.get(p, p) for p in parameters if p not in self.derived)
+
         free = self.free_energy
+        if free is not None:
+            known = own(free.parameters)
+            free = replace(free, expression=put(free.expression), parameters=known)
         return self._changed(
             equations=tuple(
                 replace(e, value=put(e.value), residual=put(e.residual)) for e in self.equations
             ),
-            parameters=tuple(values.get(p, p) for p in self.parameters if p not in self.derived),
+            parameters=own(self.parameters),
             outputs={name: put(value) for name, value in self.outputs.items()},
             definitions={put(f): put(value) for f, value in self.definitions.items()},
             identifiers=names,
             start={x: put(value) for x, value in self.start.items()},
             derived={},
             easier=put(self.easier),
-            free_energy=None if free is None else replace(free, expression=put(free.expression)),
+            free_energy=free,
         )
 
     @cached_property

@@ -560,6 +560,11 @@ def target(
     if isinstance(spec, Activation):
         x1 = sp.Symbol("x1", real=True)
         named = _checked_parameters(spec.expr, (_z,), parameters, declared, spec.name, argument)
+        if any(parameter.name == x1.name for parameter in named):
+            raise ExpressionError(
+                f"{argument} {shorten(spec.name)!r} has a parameter named x1, as the coordinate "
+                "that takes the place of z; rename the parameter"
+            )
         return Target(spec.name, spec.expr.xreplace({_z: x1}), (x1,), named)
     if isinstance(spec, str):
         if variables is None:
@@ -622,12 +627,6 @@ def _checked_parameters(
         raise ExpressionError(
             f"{argument} {shorten(name)!r} holds {', '.join(map(str, foreign))}, which is neither "
             "a coordinate nor among the parameters; name it in one of them"
-        )
-    clash = {x.name for x in coordinates} & {x.name for x in used}
-    if clash:
-        raise ExpressionError(
-            f"{argument} {shorten(name)!r} has a parameter and a coordinate named "
-            f"{min(clash)!r}; rename one of them"
         )
     for symbol in used:
         if symbol.is_extended_real is False or symbol.is_zero:

@@ -306,3 +306,18 @@ def test_one_method_says_nothing_of_a_search_that_was_not_made():
     found = verdict("x**2 + 1 > y**3", SQUARE, method="sturm")
     assert found.verdict.value == "undecided"
     assert all(reason.startswith("sturm") for reason in found.obstacles)
+
+
+def test_limits_at_infinity_are_taken_where_they_are_the_same_everywhere():
+    x, a = sp.symbols("x a", positive=True)
+    limit = sp.Limit((a * x + 1) / (x + a), x, sp.oo)
+    assert gs.conjecture(gs.equal(limit, a), {"a": "positive"}).method == "identity"
+    assert gs.conjecture(gs.equal(limit, a + 1), {"a": (1, 2)}).refuted
+    for inside, end, word in (
+        (x / (sp.Symbol("a", real=True) * x**2 + x), sp.oo, "where a vanishes"),
+        (a * sp.exp(-x), sp.oo, "rational function"),
+        (a / x, 0, "at oo"),
+        (a * x, sp.oo, "unbounded"),
+    ):
+        with pytest.raises(ParameterError, match=word):
+            gs.conjecture(gs.equal(sp.Limit(inside, x, end), 0), {"a": (1, 2)})

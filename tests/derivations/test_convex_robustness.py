@@ -24,7 +24,7 @@ from giantstep.derivations.spiked_random_features.convex.solver import (
     folds,
     inner_widths,
 )
-from giantstep.numeric.kernel_arrays import converged_tables
+from giantstep.runtime.levels import Tables
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def _error(readout, values):
     edges = np.concatenate([edges, -edges[-2::-1]])
     kappa, weights = _composite(edges[:-1], edges[1:])
     solver = readout._solver
-    tables = converged_tables(solver.kernel.tables, solver._table_values, kappa)
+    tables = Tables(solver.kernel.tables, solver._table_values)(kappa)
     mu_1 = tables["mu_1"]
     mean = tables["mu_0"] * values["m"] + mu_1 * kappa * values["theta"]
     along = mu_1 * values["psi"]

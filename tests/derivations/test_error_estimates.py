@@ -16,7 +16,8 @@ from giantstep.derivations.spiked_random_features.physics import (
     kappa,
     spiked_free_energy,
 )
-from giantstep.numeric.kernel_arrays import converged_tables
+from giantstep.runtime import levels, refinement
+from giantstep.runtime.levels import Tables
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.lowering.tables import table_source
 
@@ -115,7 +116,7 @@ def test_tables_of_oscillating_students_are_those_of_closed_forms():
         exec(source, module.__dict__)
         known = {"spike_strength": strength, "bulk_variance": variance}
         values = [np.float64(known.get(IDENTIFIERS[p], 0.5)) for p in TABLE_PARAMETERS]
-        found = converged_tables(module, values, x)
+        found = Tables(module, values)(x)
         with mpmath.workdps(40):
             exact = [coefficients(terms, mpmath.mpf(strength) * p, variance) for p in x]
             # Slopes are as large as the highest frequency.
@@ -127,30 +128,16 @@ def test_tables_of_oscillating_students_are_those_of_closed_forms():
 
 def test_estimate_bounds_the_error_of_a_rule_that_is_too_coarse(monkeypatch):
     # With a coarse step and no refinement the quadrature error dominates rounding by far.
-    from giantstep.numeric import kernel_arrays
-
     model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
     exact = model.solve(alpha=1.5, ridge=0.1).test_error
-    driver = model._kernel.plain
-    monkeypatch.setattr(driver, "rule_following", lambda _, wanted, *__: np.full(len(wanted), -1))
+    monkeypatch.setattr(
+        refinement, "rule_following", lambda _, wanted, *__: np.full(len(wanted), -1)
+    )
     errors = []
     for step in (0.8, 0.6, 0.5, 0.4, 0.3):
-        monkeypatch.setattr(driver, "FIRST_STEP", step)
-        with monkeypatch.context() as context:
-            # Inner rules still need their refinements.
-            context.setattr(kernel_arrays, "converged_tables", _inner_tables)
-            solution = model.solve(alpha=1.5, ridge=0.1)
+        monkeypatch.setattr(levels, "FIRST_STEP", step)
+        solution = model.solve(alpha=1.5, ridge=0.1)
         errors.append(abs(solution.test_error - exact))
         assert errors[-1] <= solution.quadrature_error
     assert errors[0] > 1e-6  # the test would be empty if every rule were exact
     assert errors[-1] < 1e-12
-
-
-def _inner_tables(module, values, x):
-    from giantstep.runtime import quadrature
-
-    rules = {
-        slot: quadrature.inner_rule(kind, argument, 1)
-        for slot, (kind, argument) in module.inner_rules(x, *values).items()
-    }
-    return module.tables(x, *values, rules)

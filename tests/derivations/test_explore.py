@@ -81,6 +81,24 @@ def test_the_address_and_the_python_say_what_is_seen():
     assert names["found"] == one_step().at(alpha=1.25).solve(ridge=0.1)
 
 
+def test_every_model_has_its_sliders():
+    page = ExplorePage(subject_of(gs.MultiIndex("abs"), alpha=0.8), {"of": "q"})
+    page.settle("value", None, None)
+    assert page.data["points"].data["fill"].count("white") == 1
+    names: dict[str, object] = {}
+    exec(page.python.value.replace("print(", "found = (", 1), names)
+    assert names["found"] == gs.MultiIndex("abs").solve(alpha=0.8)
+    # Of what is no plain value the document is given.
+    direct = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "erf", spike_strength=1, bulk_variance=1, alignment=0.5
+    )
+    subject = subject_of(direct)
+    exec(subject.code({"alpha": 2.0, "ridge": 0.1, "beta": 1.0}), names)
+    assert names["model"] == direct
+    with pytest.raises(ParameterError, match="asked for steps"):
+        subject_of(gs.OverlapDynamics(student="erf", teacher="z", step_size=0.5, alpha0=3))
+
+
 def test_the_address_of_a_notebook_is_left_alone():
     def moved(page):
         return bool(page.link.js_property_callbacks)

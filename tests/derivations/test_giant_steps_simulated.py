@@ -178,6 +178,9 @@ def test_presentations_and_round_trips(stairs, tmp_path):
     assert loaded == stairs and str(loaded) == text
     np.testing.assert_array_equal(loaded.result.overlaps, stairs.result.overlaps)
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+    again = SimulatedGiantSteps.from_json(stairs.to_json())
+    assert again == stairs and str(again) == text and again.to_json() == stairs.to_json()
+    assert str(SimulatedGiantSteps.load(stairs.save(tmp_path / "run.json"))) == text
 
 
 def test_damaged_files_are_refused(stairs, tmp_path):
@@ -192,6 +195,11 @@ def test_damaged_files_are_refused(stairs, tmp_path):
         stairs.save(tmp_path / "run.txt")
     with pytest.raises(FileNotFoundError):
         SimulatedGiantSteps.load(tmp_path / "none.npz")
+    document = json.loads(stairs.to_json())
+    for name in ("measurements", "settings"):
+        wrong = {k: v for k, v in document.items() if k != name}
+        with pytest.raises(ParameterError, match=f"field '{name}' is missing"):
+            SimulatedGiantSteps.from_json(json.dumps(wrong))
 
 
 def test_squared_norms_grow_as_one_step_predicts(stairs):

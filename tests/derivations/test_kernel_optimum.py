@@ -1,10 +1,13 @@
 """Optima of any output of any kernel over any of its parameters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sympy as sp
 
 import giantstep as gs
+from giantstep.derivations.kernels.arguments import Tie
 from giantstep.derivations.kernels.sensitivities import KernelQuestion
 from giantstep.derivations.mean_field.ridge_regression import ridge_regression
 from giantstep.derivations.optima import Optimum
@@ -72,6 +75,20 @@ def test_gradients_are_those_of_finite_differences_and_of_sensitivities(regressi
             wanted = regression.sensitivities(ridge=0.3, alpha=1.7, **fixed)
             assert found.gradient[0, k] == pytest.approx(wanted[of, name], rel=1e-12)
         assert exact and (found.error < 1e-11).all()
+
+
+def test_what_follows_from_a_parameter_moves_with_it(bowl):
+    # With b = 2a - 1 the height is 15a² + 9a + 3 above q.
+    tied = replace(bowl, ties={"b": Tie("a", lambda a, sqrt: 2 * a - 1)})
+    found = tied.optimum(of="height", over="a", bounds=(-3, 4))
+    assert found.a == pytest.approx(-0.3, abs=1e-13)
+    assert found.height == pytest.approx(0.567143290409784 + 1.65, rel=1e-14)
+    assert found.second_derivative == pytest.approx(30, rel=1e-9)
+    # Given, it stays.
+    held = tied.optimum(of="height", over="a", b=-1, bounds=(-3, 4))
+    assert held.a == pytest.approx(0.5, abs=1e-13)
+    both = tied.optimum(of="height", over=["a", "b"], bounds={"a": (-3, 4), "b": (-5, 5)})
+    assert (both.a, both.b) == pytest.approx((1, -2), abs=1e-13)
 
 
 def test_arrays_are_axes_of_a_dataset(regression):

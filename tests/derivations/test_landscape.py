@@ -116,6 +116,63 @@ def test_what_has_no_landscape_is_refused():
     assert order_parameters(gs.lower(fixed_point)) == ()
 
 
+def test_free_entropy_of_an_overlap():
+    model = gs.MultiIndex("abs")
+    found = model.landscape("q", (0, 0.9), alpha=0.8, points=20)
+    # 0 is a fixed point above the threshold 1/2, which state evolution leaves.
+    assert [(p.kind, p.stable) for p in found.points] == [("maximum", False), ("minimum", True)]
+    solved = model.solve(alpha=0.8)
+    assert found.points[0].value == 0 and found.points[1].value == solved.overlap
+    assert found.points[1].free_energy == -solved.free_entropy
+    assert Landscape.from_json(found.to_json()) == found
+    (line,) = found.sections
+    assert min(line.free_energy) >= -solved.free_entropy - 1e-6
+
+
+def test_the_equations_of_a_model_have_its_free_energy():
+    # Signs have a kernel, which is stationary in q and its conjugate.
+    model = gs.MultiIndex("sign")
+    (own,) = model.landscape("q", alpha=2, points=20).points
+    (other,) = model.kernel().landscape("q", alpha=2, points=20).points
+    assert own.value == pytest.approx(other.value, abs=1e-10)
+    assert own.free_energy == pytest.approx(-other.free_energy, abs=1e-10)
+
+
+def test_models_without_a_free_energy_say_why():
+    step = gs.OneGradientStep("erf", "erf", alpha=2)
+    overlaps = gs.OverlapDynamics(student="erf", teacher="erf(x1)", step_size=0.5, alpha0=3)
+    for model, words in (
+        (step, "OneGradientStep has no free-energy landscape: its risk follows from"),
+        (step.at_width(300), "StepAtWidth has no free-energy landscape"),
+        (overlaps, "OverlapDynamics has no free-energy landscape: overlaps follow a map"),
+        (gs.MultiIndex("x1*x2"), "that of one direction, this law has 2"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            model.landscape("q", alpha=2)
+    signs = gs.MultiIndex("sign")
+    for given, words in (
+        ({"of": "m", "alpha": 1}, "no order parameter is named 'm'; there are: q"),
+        ({"of": "q"}, "alpha is missing"),
+        ({"of": "q", "within": (0, 1), "alpha": 1}, r"a range of q in \[0, 1\)"),
+        ({"of": "q", "alpha": 1, "noise": 1}, "no parameter"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            signs.landscape(**given)
+    features = gs.SpikedRandomFeatures("erf", "erf")
+    with pytest.raises(ParameterError, match="there are: V1, V2, m, theta, psi, q1, q2"):
+        features.landscape("p", alpha=1, ridge=1)
+
+
+def test_derived_parameters_are_put_into_the_free_energy():
+    # Of letters, rho = sqrt(1 - gamma^2) is no parameter of what is solved.
+    kernel = gs.VocabularyFeatures.from_parameters(
+        "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02],
+        fractions=[0.4, 0.6], alignment=0.9, beta=0.7,
+    ).kernel()  # fmt: skip
+    system = kernel.solved.stated
+    assert system.free_energy.parameters == system.parameters
+
+
 @pytest.mark.slow
 def test_overlaps_of_ridge_regression():
     kernel = gs.SpikedRandomFeatures("erf", "erf").kernel()

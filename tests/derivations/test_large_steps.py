@@ -160,6 +160,10 @@ def test_a_teacher_that_varies_fast_is_found_far_out():
     slow = large_step_limit("erf(z/10)", "erf(5*z)")
     # erf(h t/(10 sqrt(1 + 2/100))) is the teacher.
     assert slow.exact == (10 * sp.sqrt(sp.Rational(51, 2)), 0)
+    # Figures reach as far: to twice the best amplitude, and half as far on the other side.
+    data, best = slow.to_dataset(), 10 * math.sqrt(25.5)
+    assert data.h.values == pytest.approx(np.linspace(-best, 2 * best, data.h.size), rel=1e-14)
+    assert abs(data.h[data.J.values.argmin()] - best) < data.h[1] - data.h[0]
 
 
 def test_no_part_of_an_odd_student_fits_an_even_teacher():

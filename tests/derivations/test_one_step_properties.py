@@ -8,17 +8,16 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 
 from giantstep import OneGradientStep, paper_ridge
+from giantstep.derivations.conjectures.statements import equal, positive
 from giantstep.derivations.one_gradient_step import properties, symbols
 from giantstep.derivations.one_gradient_step.optimal_ridge import _float, peak_property
 from giantstep.derivations.one_gradient_step.properties import (
     COVARIANCE,
     PROPERTIES,
-    Identity,
-    Limit,
-    Positive,
-    limit_at_infinity,
+    Step,
     nu,
     s,
+    tends,
     vanishes,
 )
 from giantstep.derivations.one_gradient_step.reference import model_of, reference_document
@@ -40,20 +39,32 @@ def test_the_peak_has_a_proof():
 def test_proofs_can_fail():
     t = sp.Symbol("t", positive=True)
     real = sp.Symbol("t", real=True)
-    assert not Identity("wrong", COVARIANCE.bias(), 2 * COVARIANCE.bias()).holds()
-    assert not Positive("not known", real**2 - real).holds()
-    assert not Positive("negative", -COVARIANCE.resolvent).holds()
-    assert not Limit("wrong", (2 * t + 1) / t, t, sp.S.One).holds()
-    with pytest.raises(ValueError, match="unbounded"):
-        limit_at_infinity(t**2, t)
+    assert not Step("wrong", equal(COVARIANCE.bias(), 2 * COVARIANCE.bias())).holds()
+    assert not Step("not known", positive(real**2 - real)).holds()
+    assert not Step("negative", positive(-COVARIANCE.resolvent)).holds()
+    assert not Step("wrong", tends((2 * t + 1) / t, t, sp.S.One)).holds()
+    unbounded = Step("none", tends(t**2, t, sp.S.One))
+    assert not unbounded.holds()
+    with pytest.raises(ParameterError, match="unbounded"):
+        unbounded.proof()
+    # 1 where a = 0, and 0 elsewhere.
+    a = sp.Symbol("a", nonnegative=True)
+    with pytest.raises(ParameterError, match="another one where a vanishes"):
+        Step("not everywhere", tends(t / (a * t**2 + t), t, sp.S.Zero)).proof()
     # One s for two effective ridges would make them equal.
     start = COVARIANCE.resolvent.xreplace({nu: sp.S.Zero})
     for step in (
-        Identity("not so", start, COVARIANCE.resolvent),
-        Positive("not so", 2 * COVARIANCE.resolvent - start),
+        Step("not so", equal(start, COVARIANCE.resolvent)),
+        Step("not so", positive(2 * COVARIANCE.resolvent - start)),
     ):
         with pytest.raises(ValueError, match="several points"):
             step.holds()
+
+
+def test_a_step_says_how_it_is_proven():
+    proof = PROPERTIES["improvement"]().steps[1].proof()
+    assert proof.method == "positive terms" and proof.strict
+    assert "G" in proof.claim and proof.steps[0].startswith("the difference is a quotient")
 
 
 def test_a_wrong_risk_breaks_the_proofs(monkeypatch):

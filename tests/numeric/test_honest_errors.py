@@ -12,9 +12,9 @@ from numpy.testing import assert_allclose
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError
-from giantstep.numeric import kernel_arrays
 from giantstep.numeric.saddle_point_solver import solve_many
 from giantstep.runtime import precise_lines, precision, quadrature
+from giantstep.runtime.levels import Tables
 from giantstep.runtime.precise_averages import InnerRule, usual_reach
 
 # (student, teacher, r, c, gamma), (alpha, beta, ridge); found at random, but for the third.
@@ -164,7 +164,7 @@ def test_waves_in_resonance_with_a_step_are_no_agreement(multiple):
         inner_rules=lambda x: {"z": ("trapezoidal", (math.inf, 0.0, 0.0))}, tables=tables
     )
     x = np.linspace(-1.0, 1.0, 5)
-    found = kernel_arrays.converged_tables(module, [], x)["mean"]
+    found = Tables(module, [])(x)["mean"]
     assert_allclose(found, 1 + math.exp(-(wave**2) / 2) * np.cos(wave * x), rtol=0, atol=2e-14)
 
 
@@ -199,7 +199,7 @@ def test_inner_rules_go_farther_where_integrands_grow():
     module = SimpleNamespace(
         inner_rules=lambda x: {"z": ("trapezoidal", (math.inf, 0.0, 0.0))}, tables=tables
     )
-    found = kernel_arrays.converged_tables(module, [], np.zeros(1))["mean"]
+    found = Tables(module, [])(np.zeros(1))["mean"]
     assert_allclose(found, math.exp(40.5), rtol=1e-12)
 
 
@@ -212,7 +212,7 @@ def test_table_that_vanishes_by_a_symmetry_converges():
     module = SimpleNamespace(
         inner_rules=lambda x: {"z": ("hermite", (8, 0.0))}, tables=tables
     )  # fmt: skip
-    found = kernel_arrays.converged_tables(module, [], np.linspace(-1.0, 1.0, 5))
+    found = Tables(module, [])(np.linspace(-1.0, 1.0, 5))
     assert np.max(np.abs(found["odd"])) < 1e-15
 
 

@@ -185,6 +185,19 @@ def test_a_division_by_zero_is_no_solution():
         solve_precisely(linear_kernel("0"), {}, ctx=ctx, digits=15, start={}, step=0.5)
 
 
+def test_what_newtons_method_does_not_find_is_no_solution():
+    failing = linear_kernel("1").solver_source.replace("info[:] = [1,", "info[:] = [-1,")
+    kernel = replace(linear_kernel("1"), solver_source=failing)
+    with pytest.raises(ConvergenceError, match="Newton's method failed at high precision"):
+        solve_precisely(kernel, {}, ctx=local_context(15), digits=15, start={}, step=0.5)
+    # Equations without unknowns are solved in no iterations.
+    direct = failing.replace("info[:] = [-1,", "info[:] = [0,")
+    kernel = replace(kernel, solver_source=direct)
+    ctx = local_context(15)
+    values, errors, _ = solve_precisely(kernel, {}, ctx=ctx, digits=15, start={}, step=0.5)
+    assert abs(values["y"] - 1) <= sum(part["y"] for part in errors.values())
+
+
 def test_variances_next_to_nothing_are_never_taken_as_negative():
     kernel = replace(
         linear_kernel("1"),

@@ -52,7 +52,7 @@ from ...teachers import refuse_directions
 from ..expansion import LinearEquations, Question, checked_question, expanded, explicit_resolvent
 from ..kernel_equations import kappa, place
 from ..kernel_spectrum import curve_of
-from ..model import OneGradientStep
+from ..model import NO_LANDSCAPE, OneGradientStep
 from ..risk import (
     STEP,
     Readout,
@@ -863,6 +863,7 @@ class StepAtWidth(SavedModel, HasSensitivities):
     # ------------------------------------------------------------------ over parameters
 
     _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+    _no_landscape: ClassVar[str] = NO_LANDSCAPE
 
     @property
     def beta(self) -> float:
@@ -965,7 +966,7 @@ def at_width(
     Parameters
     ----------
     width, degrees, letters, fractions
-        As for :class:`StepAtWidth`.
+        As for :class:`.StepAtWidth`.
 
     Examples
     --------

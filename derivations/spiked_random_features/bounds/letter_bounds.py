@@ -38,11 +38,11 @@ from numpy.typing import NDArray
 from ....errors import ParameterError
 from ....numeric.arguments import positive_number, real_number
 from ....numeric.cache import FileCache
-from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import Projection, project, squared_distance
 from ....numeric.local_minima import local_minima
 from ....result import Result, quantity
 from ....runtime import quadrature
+from ....runtime.levels import Tables
 from ....runtime.rules import Rule
 from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.gaussian.expectation import GaussianExpectation
@@ -260,7 +260,7 @@ class _Tables:
             for strength, variance, bias in letters
         ]
         x, w = span_rule(self.module, rows, back)
-        found = [converged_tables(self.module, row, x) for row in rows]
+        found = [Tables(self.module, row)(x) for row in rows]
         means, along, slopes = (
             np.array([np.broadcast_to(t[name], x.shape) for t in found])
             for name in ("mu_0", "along", "mu_1")
@@ -421,7 +421,7 @@ class _SpanTables:
             }
             found = module.tables(_SHAKE * x, *row, inner)
         else:
-            found = converged_tables(module, row, x)
+            found = Tables(module, row)(x)
 
         def table(name: str) -> Array:
             # Functions that vanish have no table, and constants have one value.

@@ -17,10 +17,11 @@ from scipy.optimize import linprog
 from ....errors import AssumptionError
 from ....numeric.cache import FileCache
 from ....numeric.continuation import solve_with_continuation
-from ....numeric.kernel_arrays import KernelArrays, converged_tables
+from ....numeric.kernel_arrays import KernelArrays
 from ....numeric.kernel_code import LoadedKernel
 from ....numeric.saddle_point_solver import BatchSolution, refusal
 from ....runtime.generated import GeneratedFunction
+from ....runtime.levels import Tables
 from ....runtime.product_grids import Steep
 from ....symbolic.expressions.activations import z as field
 from ....symbolic.losses.convex_losses import is_kinked, smooth_pieces, without_cases
@@ -120,14 +121,14 @@ class ReadoutSolver:
             residual and (inner_nodes != ("s",) or "T_0" not in self._profile)
         ):
             return None
-        law, inner = self._law(unknowns), None
+        law, inner, resolved = self._law(unknowns), None, True
         if residual:
             law = self._residuals(law)
             places, width = bends(_distances(law, self._kinks))
             seen = _SEEN * np.sqrt(law.free_variance) / self._label_slopes(law)
-            # Labels without noise are narrower than uniform rules can see; those that come near
-            # agree with each other before they are right, while the usual ones show their errors.
-            inner = seen if np.min(seen) >= _SMALLEST_INNER else None
+            # Labels without noise may be narrower than uniform rules can see.
+            inner = np.maximum(seen, _SMALLEST_INNER)
+            resolved = bool(np.min(seen) >= _SMALLEST_INNER)
         else:
             places, width = folds(law, self._kinks, None if inner_nodes else self._field)
         if inner_nodes and not residual:
@@ -148,7 +149,9 @@ class ReadoutSolver:
         def narrower(x: Array) -> Array:
             return np.asarray(np.interp(x, NODES, widths))
 
-        steep = Steep(tuple(places), width, self._elsewhere, narrower if inner_nodes else None)
+        steep = Steep(
+            tuple(places), width, self._elsewhere, narrower if inner_nodes else None, resolved
+        )
         return KernelArrays(
             self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays
         )
@@ -244,7 +247,7 @@ class ReadoutSolver:
             return
         kernel = self.kernel
         assert kernel.tables is not None
-        tables = converged_tables(kernel.tables, self._table_values, np.linspace(-6.0, 6.0, 241))
+        tables = Tables(kernel.tables, self._table_values)(np.linspace(-6.0, 6.0, 241))
         means = [table for name, table in tables.items() if name.startswith(("mu_0", "mu0_"))]
         if means and _separated(tables["label"], np.stack(means, axis=1)):
             raise AssumptionError(

@@ -31,7 +31,6 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ....numeric.cache import FileCache
-from ....numeric.kernel_arrays import converged_tables
 from ....numeric.spectra.bulk import (
     NEGLIGIBLE,
     AnalyticTables,
@@ -48,6 +47,7 @@ from ....numeric.spectra.bulk import (
 )
 from ....pages import InLatex
 from ....runtime import quadrature
+from ....runtime.levels import Tables
 from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.expressions.regularity import Parity
 from ....symbolic.gaussian.expectation import GaussianExpectation
@@ -148,7 +148,7 @@ class SpectrumFunctions:
 
     def tabulate(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Return the tables at real nodes."""
-        return converged_tables(self.table_module, self._table_values, x)
+        return Tables(self.table_module, self._table_values)(x)
 
     def _nodes(self, level: int) -> Nodes:
         x, weight, _ = quadrature.outer_rules(_STEP_PER_WIDTH * self.width / 2**level, self.even)[0]

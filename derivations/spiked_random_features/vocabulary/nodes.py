@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from ....errors import ConvergenceError, ParameterError
 from ....numeric.column_span import ColumnSpan, column_span
-from ....numeric.kernel_arrays import converged_tables
 from ....numeric.letter_saddle_point import LetterArrays
 from ....runtime import quadrature
 from ....runtime.generated import defined
+from ....runtime.levels import Tables
 from ....runtime.precise_averages import InnerRule
 from ....runtime.precision import local_context
 from ....runtime.quadrature import inner_extent
@@ -143,16 +143,16 @@ def _tables(module: ModuleType, values: list[float], centre: Array) -> dict[str,
     zero = np.zeros(1)
     low, high = float(np.min(centre)), float(np.max(centre))
     if low == high:
-        found = converged_tables(module, given, centre[:1])
+        found = Tables(module, given)(centre[:1])
         return {name: np.full(len(centre), table[0]) for name, table in found.items()}
     if len(centre) <= _MOST_CENTRES or len(module.breaks(zero, *given)):
-        return converged_tables(module, given, centre)
+        return Tables(module, given)(centre)
     # Tables without breaks are analytic functions of one variable: splines of high order hold
     # them to rounding, where a grid of several dimensions would ask for each centre.
     with np.errstate(divide="ignore"):
         width = float(module.outer_scale(zero, *given))
     probes = low + (high - low) * _SPLINE_PROBES
-    exact = converged_tables(module, given, probes)
+    exact = Tables(module, given)(probes)
     sizes = {name: float(np.max(np.abs(table))) for name, table in exact.items()}
     before, floor = math.inf, _NO_SIZE + _SMALL_TABLE * max(sizes.values())
     while True:
@@ -160,7 +160,7 @@ def _tables(module: ModuleType, values: list[float], centre: Array) -> dict[str,
         x = np.linspace(low, high, count)
         splines = {
             name: scipy.interpolate.make_interp_spline(x, table, k=_SPLINE_ORDER)
-            for name, table in converged_tables(module, given, x).items()
+            for name, table in Tables(module, given)(x).items()
         }
         missed = max(
             float(np.max(np.abs(splines[name](probes) - exact[name]))) / (sizes[name] + floor)

@@ -174,25 +174,10 @@ class Lattice:
 
 
 class KinkedPanels:
-    """Averages of z**j f(A + B z) for any A, by Gauss–Legendre on panels between kinks of f.
+    """Averages of z**j f(A + B z) for any A, by Gauss–Legendre on panels between kinks of f in u.
 
-    Parameters
-    ----------
-    ctx : mpmath context
-    functions : callable
-        Returns the values f of all functions at u.
-    spread : number of `ctx`
-        B > 0.
-    kinks : sequence of number
-        In u, at least one.
-    length : number
-        Of a panel, in z.
-    rule : Rule
-        On [-1, 1], symmetric.
-    reach : number of `ctx`
-        Largest \\|z\\|.
-    highest : int
-        Largest j.
+    As a :class:`Lattice`; panels have a `length` in z, the rule is on [-1, 1] and symmetric, and
+    j is at most `highest`.
     """
 
     def __init__(

@@ -18,6 +18,7 @@ from .precise_averages import GUARD_DIGITS, InnerRule, usual_reach
 from .rules import (
     GRID_PANEL,
     Rule,
+    ball_volume,
     composite,
     equidistant,
     folded,
@@ -35,33 +36,18 @@ _GRID_FIRST_SHARE = 0.7
 _GRID_LONGER_REACH = 1.05
 # Digits for each node of a panel at the first level: fewer nodes than on a line.
 _GRID_ORDER_SHARE = 5
-# A node takes about a millisecond in each iteration.
-MOST_NODES = 150_000
+# A node takes a tenth of a millisecond in each iteration, or a twentieth of that in fast numbers.
+MOST_NODES = 400_000
 MOST_VARIABLES = 3
 
 Point = tuple[Any, ...]
 
 
 class PreciseGrid:
-    """Rules on grids, one for each level.
+    """Rules on grids, one for each level; a generated `namespace` has break points and tables.
 
-    Parameters
-    ----------
-    namespace : mapping
-        Generated: ``product_breaks_NAME``, ``product_tables`` and ``NESTED``.
-    inner_nodes : sequence of str
-    values : sequence
-        Parameters of the tables, as numbers of `ctx`.
-    ctx : mpmath context
-    digits : int
-    widths : sequence of float
-        Of the node and the inner nodes.
-    breaks : sequence
-        Of tables in the node.
-    even : bool
-        Half of the grid suffices.
-    tables : callable
-        Returns the tables of the node at a node.
+    Widths are those of node and inner nodes, breaks those of tables in the node, `tables` returns
+    these at a node. Half of the grid suffices if it is even.
     """
 
     def __init__(
@@ -81,6 +67,8 @@ class PreciseGrid:
         self._breaks, self._even, self._tables = breaks, even, tables
         share = max(1.0, _GRID_FIRST_SHARE * digits / _GRID_FLOAT_DIGITS)
         self._widths = [width / share for width in widths]
+        self._known: dict[Any, Rule] = {}
+        self._legendre: dict[int, Rule] = {}
 
     def arrays(self, level: int) -> list[Sequence[Any]]:
         """Return weights, node, inner nodes and tables.
@@ -120,13 +108,21 @@ class PreciseGrid:
         breaks = list(breaks)
         if breaks:
             order = legendre_order(ctx, self._digits, _GRID_ORDER_SHARE) + level
-            return composite(ctx, breaks, reach, GRID_PANEL, order, level)
+            if order not in self._legendre:
+                self._legendre[order] = legendre(ctx, order)
+            return composite(ctx, breaks, reach, GRID_PANEL, self._legendre[order], level)
         h = ctx.mpf(_GRID_STEP * width / math.sqrt(2.0) ** level)
-        return equidistant(ctx, h, int(ctx.floor(reach / h)), level)
+        count = int(ctx.floor(reach / h))
+        known = self._known.get(h)
+        if known is None or len(known.nodes) < 2 * count + 1:
+            known = self._known[h] = equidistant(ctx, h, count, level)
+        cut = len(known.nodes) // 2 - count
+        part = slice(cut, len(known.nodes) - cut)
+        return Rule(known.nodes[part], known.weights[part], level)
 
     def _require_room(self, reach: float, level: int) -> None:
         n = len(self._widths)
-        ball = _ball(n - 1, reach) * 2 * reach if self._nested else _ball(n, reach)
+        ball = ball_volume(n - 1, reach) * 2 * reach if self._nested else ball_volume(n, reach)
         steps = math.prod(_GRID_STEP * width / math.sqrt(2.0) ** level for width in self._widths)
         nodes = ball / steps / (2 if self._even else 1)
         if nodes > MOST_NODES:
@@ -134,10 +130,6 @@ class PreciseGrid:
                 f"{self._digits} digits of an average over {n} variables at once would need "
                 f"{nodes:.0e} nodes, more than {MOST_NODES:.0e}; ask for fewer digits"
             )
-
-
-def _ball(dimension: int, radius: float) -> float:
-    return math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
 
 
 # Where the inner step is checked and the size of the tables is measured: outer nodes at which
@@ -275,8 +267,8 @@ def outer_rule(
 ) -> Rule:
     """Return the rule from -reach to reach, from 0 if all integrands are even."""
     if breaks:
-        order = legendre_order(ctx, digits) + level
-        return composite(ctx, breaks, reach, _PANEL_LENGTH, order, level)
+        rule = legendre(ctx, legendre_order(ctx, digits) + level)
+        return composite(ctx, breaks, reach, _PANEL_LENGTH, rule, level)
     # A float has 53 bits, so multiples of it are exact here: nodes of one level are nodes of the
     # next, bit for bit, and their tables are not computed again.
     h = ctx.mpf(step)

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
+from .levels import Tables
 from .quadrature import (
     PANEL_ORDER,
     equidistant_rule,
@@ -32,9 +32,13 @@ from .rules import (
     GRID_REACH,
     GRID_REFINEMENT,
     GRID_STEP,
+    LAST_LEVEL,
     LONGER_GRID_REACH,
+    MOST_FIRST_NODES,
+    MOST_GRID_NODES,
     NEGLIGIBLE_ON_GRID,
     Rule,
+    ball_volume,
     grid_coarseness,
     grid_end,
 )
@@ -53,54 +57,32 @@ class Steep:
     inner : callable, optional
         Widths of integrands in each inner node at nodes of the line, as far as they are smaller
         than those of tables.
+    seen : bool
+        Whether rules are as fine as these widths.
     """
 
     places: tuple[float, ...]
     width: float
     elsewhere: tuple[float, ...]
     inner: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
+    seen: bool = True
 
 
 # Of distances from a steep place, from panel to panel.
 STEEP_GROWTH = 4.0
-# A rule is refined up to so many nodes; more are only taken where the first level asks for them.
-MOST_GRID_NODES = 2**18
 
 
 def cut_rule(breaks, length, reach):
-    """Return a composite Gauss-Legendre rule from -reach to reach, cut at break points.
-
-    Parameters
-    ----------
-    breaks : array (b,)
-        Those that are not finite, or beyond the reach, do not matter.
-    length : float
-        Of a panel, at the most.
-    reach : float
-
-    Returns
-    -------
-    x, w : array (n,)
-        Weights include the normal density.
-    """
+    """Return a composite Gauss-Legendre rule from -reach to reach, cut at break points."""
     x, w, _ = cut_rules(np.array([breaks], dtype=float), length, np.array([float(reach)]))
     return Rule(x, w)
 
 
 def cut_rules(breaks, length, reach):
-    """Return the rules of :func:`cut_rule` for many lines, one after the other.
+    """Return nodes, weights and lines of such rules for many lines, one after the other.
 
-    Parameters
-    ----------
-    breaks : array (N, b)
-    length : float or array (N,)
-    reach : array (N,)
-
-    Returns
-    -------
-    x, w : array (n,)
-    index : array (n,)
-        The line that a node is on.
+    Break points, an array (N, b), that are not finite or beyond the reach do not matter; panels are
+    of a length at the most; weights include the normal density.
     """
     ends = reach[:, None]
     # NaN is no place either.
@@ -125,15 +107,8 @@ def cut_rules(breaks, length, reach):
 def graded_edges(places, width, growth, reach):
     """Return break points that crowd around steep places, each up to half the way to the next one.
 
-    Parameters
-    ----------
-    places : sequence of float
-        Those closer to one before than the width are in its panels.
-    width : float
-        On which integrands vary there: the distance of the first break points.
-    growth : float
-        Ratio of the distances of one break point and the next.
-    reach : float
+    The first ones are at the width on which integrands vary there, the others farther by a factor.
+    Places closer to one before than the width are in its panels.
     """
     apart = []
     for place in sorted(places):
@@ -154,26 +129,10 @@ def graded_edges(places, width, growth, reach):
 
 
 def extended(points, weights, breaks, step, length, reach, nested=False):
-    """Return a grid with one variable more.
+    """Return the points and weights of a grid with one variable more.
 
-    Parameters
-    ----------
-    points : list of array (N,)
-        The variables so far.
-    weights : array (N,)
-    breaks : array (N, b)
-        Where integrands have kinks or jumps in the new variable.
-    step, length : float or array (N,)
-        Of the trapezoidal rule where there are no break points; of a panel where there are.
-    reach : float
-        Radius of the grid.
-    nested : bool
-        The node does not count in the radius.
-
-    Returns
-    -------
-    points : list of array (M,)
-    weights : array (M,)
+    It has trapezoidal rules of a step, or panels of a length between `breaks`, an array (N, b);
+    both may differ from point to point.
     """
     left = np.sqrt(np.maximum(reach**2 - squares(points, nested), 0.0))
     if breaks.shape[1]:
@@ -204,23 +163,19 @@ def grid_rule(
     nested=False,
     narrower=None,
 ):
-    """Return the points and weights of one rule.
+    """Return the points, an array for each variable, and the weights of one rule.
 
     Parameters
     ----------
     scales : sequence of float
         Widths of integrands in the node and in each inner node.
-    outer_breaks : sequence of float
-        Kinks in the node.
-    inner_breaks : sequence of callable
-        For each inner node a function of the arrays of earlier variables that returns its break
-        points, an array (N, b).
+    outer_breaks, inner_breaks : sequence
+        Kinks in the node; functions of the earlier variables that return those of each inner node.
     even : bool
         Integrands are even: half of the grid, with doubled weights.
     coarsening : float
         What the steps of the first level are multiplied by.
     reach : float
-        Radius.
     steep : tuple of (sequence of float, float), optional
         Places in the node around which integrands vary on a smaller width, and this width: the
         line is cut in panels that grow with the distance.
@@ -228,11 +183,6 @@ def grid_rule(
         Averages over the inner nodes are taken at each node: all inner lines are as long.
     narrower : callable, optional
         Widths in inner nodes at nodes of the line, where they are below those of `scales`.
-
-    Returns
-    -------
-    Rule
-        Of node and inner nodes, each an array (N,).
     """
     if steep is not None:
         places, width = steep
@@ -262,11 +212,6 @@ def grid_rule(
     return Rule(points, weights)
 
 
-def ball_volume(dimension, radius):
-    """Return the volume of a ball."""
-    return math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
-
-
 def grid_nodes(scales, cut, even, reach, steep=None, nested=False):
     """Return about how many nodes the rule of the first level has.
 
@@ -291,15 +236,12 @@ def grid_nodes(scales, cut, even, reach, steep=None, nested=False):
 
 # Nodes of the line at which widths in inner nodes are looked at.
 _WIDTHS = 101
-# Of the finest rule of the first level.
-_MOST_FIRST_NODES = 2**21
 # Up to this part of the width elsewhere uniform steps take fewer nodes than crowded panels.
 _STEEP = 0.25
 # Part of the width of integrands that the first level resolves to many digits.
 _SEEN = 0.5
 
 Array = NDArray[np.float64]
-Tabulate = Callable[[Array], dict[str, Array]]
 
 
 class ProductGrid:
@@ -307,28 +249,27 @@ class ProductGrid:
 
     Parameters
     ----------
-    module : module
-        Generated: ``outer_scale``, ``breaks``, ``product_scales``, ``NESTED``, …
-    values : sequence of float
-        Parameters of the tables.
-    inner_nodes, names : sequence of str
-        Inner nodes; tables in the order of the solver.
+    tables : Tables
+        Of a generated module with ``product_scales``, ``NESTED``, … if there are inner nodes.
+        The first nodes go from end to end.
+    inner_nodes : sequence of str
     even : bool
         Half of the grid suffices.
-    tabulate : callable
-        Returns the tables of the node.
     steep : Steep, optional
     reach : float, optional
         That of another grid with the same tables.
     """
 
+    # Nodes multiply: what rounding does to tables is looked for on the coarsest rule first.
+    costly = True
+
     def __init__(
-        self, module: ModuleType, values: Sequence[float], inner_nodes: Sequence[str],
-        names: Sequence[str], even: bool, tabulate: Tabulate, steep: Steep | None = None,
+        self, tables: Tables, inner_nodes: Sequence[str], even: bool, steep: Steep | None = None,
         reach: float | None = None,
     ) -> None:  # fmt: skip
-        self._module, self._values, self._tabulate = module, values, tabulate
-        self._inner, self._names, self._even = inner_nodes, names, even
+        module, values = tables.module, tables.values
+        self.tables, self._inner, self._even = tables, inner_nodes, even
+        self.halvings = 2.0 if inner_nodes else 1.0
         node = np.zeros(1)
         with np.errstate(divide="ignore", over="ignore"):
             # A slope of zero in a variable sets no scale: its width is infinite.
@@ -337,6 +278,7 @@ class ProductGrid:
                 module.outer_scale(node, *(steep.elsewhere if steep and crowded else values))
             )
             self._narrower = steep.inner if steep else None
+            unseen = steep is not None and not steep.seen
             if steep and not (crowded and steep.width < _STEEP * outer):
                 outer = float(module.outer_scale(node, *values))
                 # Tables do not show what is smoothed by other variables, or is of a solution.
@@ -352,6 +294,9 @@ class ProductGrid:
             self._scales = [outer, *average]
         self._breaks = [float(b) for b in module.breaks(node, *values)]
         self._steep = (steep.places, steep.width) if steep else None
+        # Crowded panels are not halved from rule to rule, and what no rule resolves is no better on
+        # the next one: a gain would be luck. Without a third rule none is claimed.
+        self.coarsest = 1 if steep or unseen else 2
         self._nested = bool(inner_nodes) and module.NESTED
         self._rules: dict[tuple[int, int], Rule] = {}
         self._first = self._require_room(GRID_REACH)
@@ -364,7 +309,7 @@ class ProductGrid:
         outer, *inner = self._scales
         # Steps shrink towards steep places, whose integrands are the narrow ones.
         shrunk = 1.0 if self._steep is None else min(1.0, self._steep[1])
-        return shrunk * min(GRID_STEP * outer, *(GRID_INNER_STEP * x for x in inner))
+        return shrunk * min([GRID_STEP * outer, *(GRID_INNER_STEP * x for x in inner)])
 
     @property
     def narrowest(self) -> float:
@@ -376,19 +321,24 @@ class ProductGrid:
         """The last level with a bounded number of nodes."""
         growth = (GRID_REFINEMENT * LONGER_GRID_REACH) ** len(self._scales)
         room = math.log(max(MOST_GRID_NODES / self._first, 1.0))
-        return int(room / math.log(growth))
+        return min(int(room / math.log(growth)), LAST_LEVEL)
 
-    def lines(self, level: int, shift: float, backs: Sequence[int] = range(3)) -> list[Array]:
+    def lines(
+        self, level: int, shift: float = 1.0, backs: Sequence[int] | None = None
+    ) -> list[Array]:
         """Return [fine, medium, coarse]: weight, node, inner nodes, tables at shift * nodes."""
-        for back in backs:
+        wanted = backs or (0, 1, self.coarsest)
+        distinct = sorted({*wanted})
+        for back in distinct:
             if (level, back) not in self._rules:
                 self._rules[level, back] = self._rule(level, back)
         # All rules are tabulated at once.
-        points, weights = zip(*(self._rules[level, back] for back in backs), strict=True)
+        points, weights = zip(*(self._rules[level, back] for back in distinct), strict=True)
         together = [np.concatenate(parts) for parts in zip(*points, strict=True)]
         rows = self._stack(together, np.concatenate(weights), shift)
-        ends = np.cumsum([len(w) for w in weights])[:-1]
-        return [np.ascontiguousarray(part) for part in np.split(rows, ends, axis=1)]
+        parts = np.split(rows, np.cumsum([len(w) for w in weights])[:-1], axis=1)
+        made = dict(zip(distinct, map(np.ascontiguousarray, parts), strict=True))
+        return [made[back] for back in wanted]
 
     def _rule(self, level: int, back: int) -> Rule:
         found: Rule = grid_rule(
@@ -401,25 +351,25 @@ class ProductGrid:
     def _inner_breaks(self, name: str) -> Callable[..., Array]:
         def find(*points: Array) -> Array:
             with np.errstate(all="ignore"):
-                found: Array = getattr(self._module, f"product_breaks_{name}")(
-                    *points, *self._values
+                found: Array = getattr(self.tables.module, f"product_breaks_{name}")(
+                    *points, *self.tables.values
                 )
             return found
 
         return find
 
     def _stack(self, points: list[Array], weights: Array, shift: float) -> Array:
-        tables = self._tables([shift * x for x in points])
-        rows = [weights, *points, *(tables[n] for n in self._names)]
+        tables = self._on_points([shift * x for x in points])
+        rows = [weights, *points, *(tables[n] for n in self.tables.names)]
         return np.stack(rows)
 
-    def _tables(self, points: list[Array]) -> dict[str, Array]:
+    def _on_points(self, points: list[Array]) -> dict[str, Array]:
         x, back = np.unique(points[0], return_inverse=True)
-        tables = {name: table[back] for name, table in self._tabulate(x).items()}
+        tables = {name: table[back] for name, table in self.tables(x).items()}
         if not self._inner:
             return tables
         with np.errstate(all="ignore"):
-            on_grid = self._module.product_tables(*points, *self._values, tables)
+            on_grid = self.tables.module.product_tables(*points, *self.tables.values, tables)
         return {**tables, **on_grid}
 
     def _sufficient_reach(self) -> float:
@@ -429,7 +379,7 @@ class ProductGrid:
 
         def tables(x: Array) -> Array:
             points = [np.concatenate([d[k] * x for d in directions]) for k in range(variables)]
-            return np.array([*self._tables(points).values()]).reshape(-1, len(x))
+            return np.array([*self._on_points(points).values()]).reshape(-1, len(x))
 
         found: float = sufficient_reach(GRID_REACH, tables, NEGLIGIBLE_ON_GRID)
         return found
@@ -442,10 +392,10 @@ class ProductGrid:
             cut.append(self._inner_breaks(name)(*points).shape[1] > 0)
             points.append(np.zeros(1))
         nodes: float = grid_nodes(self._scales, cut, self._even, reach, self._steep, self._nested)
-        if not nodes <= _MOST_FIRST_NODES:
+        if not nodes <= MOST_FIRST_NODES:
             raise ConvergenceError(
                 f"the averages over {len(cut)} Gaussian variables would need {nodes:.1e} nodes, "
-                f"more than {_MOST_FIRST_NODES:.1e}: an integrand varies on a scale far below "
+                f"more than {MOST_FIRST_NODES:.1e}: an integrand varies on a scale far below "
                 "one; take parameters that are less extreme, or bring one of the averages to "
                 "closed form"
             )

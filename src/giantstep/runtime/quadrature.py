@@ -14,13 +14,13 @@ import math
 
 import numpy as np
 
-from ..errors import ConvergenceError
 from .rules import (
     LEGENDRE_NODES,
     LEGENDRE_WEIGHTS,
     NEGLIGIBLE,
     PANEL,
     PANEL_ORDER,
+    PANEL_PHASE,
     REACH,
     REACH_NODES,
     Rule,
@@ -36,11 +36,8 @@ _PANEL_RULE = (
 )
 # Up to here 48 nodes of Gauss-Hermite integrate an oscillation to 1e-16.
 _HERMITE_FREQUENCY = 5.0
-# Panels hold at most so many radians of a wave: sixteen nodes do the same for it.
-_PANEL_PHASE = 15.0
-# How often inner rules are refined until tables agree to this, relative to their largest value; or
-# to that, where refining brings levels no closer.
-_INNER_LEVELS = 7
+# Inner rules are refined until tables agree to this, relative to their largest value; or to that,
+# where refining brings levels no closer.
 _TABLE_TOLERANCE = 4e-15
 _TABLE_RESOLVED = 1e-9
 
@@ -71,28 +68,15 @@ def gauss_hermite_rule(n):
 
 def inner_panel(frequency, refinement):
     """Return the length of panels of inner rules for waves of a frequency."""
-    return refined_step(_PANEL_PHASE / max(_PANEL_PHASE / PANEL, frequency), refinement)
+    return refined_step(PANEL_PHASE / max(PANEL_PHASE / PANEL, frequency), refinement)
 
 
 def split_rule(breaks, refinement=0, reach=REACH, panel=PANEL):
-    """Return a composite Gauss-Legendre rule that respects break points.
+    """Return composite Gauss-Legendre rules that respect break points, a row for each integrand.
 
-    Parameters
-    ----------
-    breaks : array (K, b)
-        Break points for each of K integrands; those outside the reach do not matter.
-    refinement : int
-        Each step halves the panels; negative ones double them, as far as their number, which is
-        rounded up, allows.
-    reach : float
-        Truncation of the line.
-    panel : float
-        Length of a panel without refinement, at the most.
-
-    Returns
-    -------
-    x, w : array (K, n)
-        Nodes and weights, a row for each integrand.
+    Each refinement halves the panels, which are of a length at the most; a negative one doubles
+    them, as far as their number, which is rounded up, allows. Break points, an array (K, b), that
+    are outside the reach do not matter.
     """
     inside = np.sort(np.clip(np.asarray(breaks, dtype=float), -reach, reach), axis=1)
     ends = np.concatenate(
@@ -243,42 +227,6 @@ def sufficient_reach(first, tables, negligible=NEGLIGIBLE):
         found = tables(np.linspace(-reach, reach, REACH_NODES))
         longer = farther(reach, found.ravel().tolist(), len(found), negligible)
     return reach
-
-
-def settled_tables(tabulate):
-    """Return tables whose inner rules are refined until two levels agree.
-
-    Parameters
-    ----------
-    tabulate : callable
-        Returns tables by name, for a level of refinement, and whether it can be refined.
-
-    Returns
-    -------
-    dict of str to array
-    int
-        The level.
-
-    Raises
-    ------
-    ConvergenceError
-        If they never agree: the inner integrand varies on a scale that is too small.
-    """
-    previous, before = None, {}
-    for level in range(_INNER_LEVELS):
-        current, refinable = tabulate(level)
-        if not refinable:
-            return current, level
-        if previous is not None:
-            changes = {k: float(np.max(np.abs(current[k] - previous[k]))) for k in current}
-            if settled(changes, before, current):
-                return previous, level - 1
-            before = changes
-        previous = current
-    raise ConvergenceError(
-        "the conditional coefficients did not converge under refinement of their quadrature; "
-        "the activation varies on a scale far below the width of its input"
-    )
 
 
 def settled(changes, before, tables):

@@ -17,6 +17,7 @@ import sympy as sp
 
 from ....errors import EmissionError
 from ...printing.printers import SourcePrinter
+from ..documentation import filled
 from ..program import (
     Assign,
     Data,
@@ -45,7 +46,7 @@ from ..rows import (
 _OWN_NAMES = (
     "parameters arrays start rough held like known unknowns values report residual jacobian moves "
     "matrix right solution stack table total panels choose_start newton newton_root solve_linear "
-    "solve_larger "
+    "solve_larger image_rule root_step "
     "points points_of node_mean node_largest "
     "after_linear new_report solve np jnp jax scipy math x"
 ).split()
@@ -356,6 +357,39 @@ def choose_start(given, own):
     return xp.where(xp.isnan(given), own, given)
 
 
+def image_rule(breaks, reach, node, weight):
+    """Return nodes and weights of the normal law, cut at the break points in the last axis.
+
+    They are images of a rule on [0, 1], which move with the break points.
+    """
+    inner = xp.sort(xp.clip(breaks, -reach, reach), axis=-1)
+    ends = xp.full((*breaks.shape[:-1], 1), reach)
+    edges = xp.concatenate([-ends, inner, ends], axis=-1)
+    left, width = edges[..., :-1, None], xp.diff(edges, axis=-1)[..., None]
+    x = left + width * node
+    w = width * weight * xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+    shape = (*breaks.shape[:-1], -1)
+    return x.reshape(shape), w.reshape(shape)
+
+
+def root_step(x, gap, slope, low, high, before, scale):
+    """Return the next guess of a root, its bracket and residual, and where to go on.
+
+    A step of Newton's method, halved where it leaves the bracket or the residual has not fallen to
+    a half.
+    """
+    low, high = xp.where(gap <= 0, x, low), xp.where(gap >= 0, x, high)
+    new = x - gap / slope
+    full = (new >= low) & (new <= high) & (xp.abs(gap) <= before / 2)
+    new = xp.where(full, new, low / 2 + high / 2)
+    new = xp.where(gap == 0, x, new)
+    # The error after a full step is about the square of the step; after half of a bracket it is
+    # the step.
+    close = 9e-16 * xp.where(full, xp.abs(new) + scale, xp.abs(new))
+    before = xp.where(full, xp.abs(gap), math.inf)
+    return new, low, high, before, xp.abs(new - x) > close
+
+
 def first_state(start, movable):
     """Return where Newton's method begins."""
     blank = xp.zeros_like(start[0])
@@ -534,18 +568,16 @@ def estimate_text(*, grid: bool = False) -> str:
     The variables of a `grid` gain differently, so that one gain may be luck.
     """
     gain = f"    gain = np.maximum(gain, last**{GRID_POWER})\n" if grid else ""
-    numbers = {
-        "least_gain": gain,
-        "unit": repr(4 * 2.0**-52),
-        "own": OWN_ROUNDING,
-        "equation": EQUATION_ROUNDING,
-        "terms": SUM_ROUNDING,
-        "probe": PROBE,
-        "least": repr(4 * 2.0**-52 * (OWN_ROUNDING + EQUATION_ROUNDING * WELL_DETERMINED)),
-        "margin": GROWTH + 1,
-        "alike": ALIKE,
-    }
-    text = _ESTIMATE.strip("\n")
-    for name, number in numbers.items():
-        text = text.replace(f"{{{name}}}", str(number))
-    return text
+    unit = 4 * 2.0**-52
+    return filled(
+        _ESTIMATE.strip("\n"),
+        least_gain=gain,
+        unit=repr(unit),
+        own=OWN_ROUNDING,
+        equation=EQUATION_ROUNDING,
+        terms=SUM_ROUNDING,
+        probe=PROBE,
+        least=repr(unit * (OWN_ROUNDING + EQUATION_ROUNDING * WELL_DETERMINED)),
+        margin=GROWTH + 1,
+        alike=ALIKE,
+    )

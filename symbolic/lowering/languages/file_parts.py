@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...printing.printers import NumpyPrinter, helper_definitions
 from ...printing.runtime_text import runtime_text
-from ..documentation import about, domain_of
-from ..driver import array_driver
+from ..documentation import about, domain_of, domain_tests, filled
 from ..measures import width_text
 from ..program import Newton, Panels
 from ..rows import derived_outputs
@@ -135,7 +134,7 @@ def solve_all(parameters, data, rtol{keyword}):
     members = members.reshape(-1)
     for k, group in enumerate(groups):
         try:
-            levels = Levels(group, columns)
+            levels = levels_at(group, columns)
         except ConvergenceError:
             # These rows stay without a solution.
             continue
@@ -152,29 +151,29 @@ def unsolved(n):
 
 def refine_group(rows, members, levels, rtol, found{argument}):
     """Solve some rows, which share tables, and write what is found; return their levels."""
-    values, errors, info, not_seen = found
+    *tables, not_seen = found
+    values, errors, info = tables
 
-    def solve(part, level):
+    def solve(part, level, shaken=False):
         try:
-            rules = levels[level]
+            rules = levels.shaken(level) if shaken else levels[level]
         except ConvergenceError:
             return None
         return {solver}(rows[part], rules{argument})
 
-    def wanted_levels(part):
-        with np.errstate(all="ignore"):
-            width = width_at(rows[part], values[part])
-            return rule_wanted(levels.step, width, info[part, 0])
-
-    reached, unseen = refine(
-        members, values, errors, info, solve, wanted_levels, levels.finest, rtol
-    )
-{rounding}    # Nothing is known where the rules are too coarse to see an integrand.
+    widths = {widths}
+    reached, unseen = refined(levels, members, tables, solve, widths, rtol)
+    # Nothing is known where the rules are too coarse to see an integrand.
     unseen = members[unseen]
     not_seen[unseen] = True
     values[unseen], errors[unseen] = np.nan, np.inf
     info[unseen, 0] = -np.maximum(np.abs(info[unseen, 0]), 1)
     return reached
+
+
+def levels_at(values, columns):
+    """Return the arrays of each level of refinement at values of `TABLE_PARAMETERS`."""
+    return Levels({line}, {panels}, columns)
 
 
 def parameter_rows(parameters):
@@ -199,8 +198,8 @@ def parameter_rows(parameters):
 
 
 def data_columns(data):
-    """Return {array name: numbers} for the data sets, or refuse them."""
-    arrays = {}
+    """Return weights and columns of the data sets as one array each, or refuse them."""
+    arrays = []
     for name, domains, given, weight in given_data(data):
         found = {column: np.array(given[column], dtype=float) for column in domains}
         shape = found[next(iter(domains))].shape
@@ -214,11 +213,10 @@ def data_columns(data):
                 raise ValueError(f"{column} of the data {name} must hold finite {domain} numbers")
         if not (np.all(inside(weight, "nonnegative")) and np.any(weight > 0)):
             raise ValueError(f"weight of the data {name} must hold nonnegative numbers, some > 0")
-        arrays |= {f"{name}_{column}": numbers for column, numbers in found.items()}
         with np.errstate(over="ignore"):
             if not np.isfinite(np.sum(weight)):
                 weight = weight / np.max(weight)
-        arrays[f"weight_{name}"] = weight / np.sum(weight)
+        arrays.append(np.stack([weight / np.sum(weight), *found.values()]))
     return arrays
 
 
@@ -226,124 +224,26 @@ def inside(numbers, domain):
     """Tell which numbers are finite and in a domain."""
     with np.errstate(invalid="ignore"):
         holds = {
-            "positive": numbers > 0,
-            "negative": numbers < 0,
-            "nonnegative": numbers >= 0,
-            "nonpositive": numbers <= 0,
-            "(-1, 1)": abs(numbers) < 1,
-            "real": numbers == numbers,
+            {tests}
         }[domain]
     return holds & np.isfinite(numbers)
 
 
 class ConvergenceError(ArithmeticError):
     """The functions of the node cannot be tabulated."""
+'''
 
-
-class Levels:
-    """The arrays of three rules for each level of refinement, made when they are asked for.
-
-    Attributes
-    ----------
-    finest : int
-        The last level.
-    step : float
-        Distance of nodes of the finest rule of the first level.
-    """
-
-    def __init__(self, values, columns):
-        self.values = [np.float64(v) for v in values]
-        self.columns = columns
-        self.found = {}
-        self.finest = {finest}
-        with np.errstate(all="ignore"):
-            self.step = first_step(self.values)
-
-    def __getitem__(self, level):
-        if level not in self.found:
-            with np.errstate(all="ignore"):
-                line = line_tables(self.values, level)
-            panels = panel_rules(level) if PANELS else [{}, {}, {}]
-            self.found = {
-                level: [{**a, **b, **self.columns} for a, b in zip(line, panels, strict=True)]
-            }
-        return self.found[level]
-{shaken}
-
-def panel_rules(level):
-    """Return three rules on [0, 1], and where their lines end."""
-    found = []
-    for back in (0, 1, 2):
-        n = rule_panel_count(level, back)
-        node, weight = panel_rule(n)
-        found.append(
-            {
-                "panel_node": node,
-                "panel_weight": weight,
-                "reach": np.float64(panel_end(FIRST_REACH, level, back)),
-            }
-        )
+_BY_NAME = '''
+def by_name(arrays):
+    """Return {{name: array}} for three rules, from the arrays of a level."""
+    found, arrays = [{{}}, {{}}, {{}}], list(arrays)
+    for names in {rules}:
+        for rule in found:
+            rule.update(zip(names, np.atleast_1d(arrays.pop(0)), strict=True))
+    for names in {data}:
+        columns = dict(zip(names, arrays.pop(0), strict=True))
+        found = [{{**rule, **columns}} for rule in found]
     return found
-'''
-
-_SHAKEN = """
-    def shaken(self, level):
-        \"\"\"Return the same with other rounding in tables; None where they lose no digits.\"\"\"
-        with np.errstate(all="ignore"):
-            line = line_tables(self.values, level, SHIFT)
-        usual = self[level]
-        if not lose_digits([usual[0][name] for name in line[0]], list(line[0].values())):
-            return None
-        return [{**a, **b} for a, b in zip(usual, line, strict=True)]
-"""
-_ROUNDING = """
-    def shaken(part, level):
-        rules = levels.shaken(level)
-        if rules is None:
-            return None
-        again, _, state = {solver}(rows[part], rules{argument})
-        return again, state
-
-    add_table_rounding(members, values, errors, reached, shaken)
-"""
-
-_NO_LINE = '''
-def first_step(values):
-    """Return the step of a rule on the line, where there is none."""
-    return FIRST_STEP
-
-
-def line_tables(values, level):
-    """Return the arrays on the nodes of the line: there are none."""
-    return [{}, {}, {}]
-'''
-
-_REACH = '''
-def first_step(values):
-    """Return the step of the first rule on the line."""
-    return FIRST_STEP * float(outer_scale(np.zeros(1), *values))
-
-
-def outer_reach(values):
-    """Return how far from zero the outer rule has to go: tables that grow need more."""
-    def table_columns(x):
-        found, _ = converged_tables(values, x)
-        return np.array([found[name] for name in TABLES]).reshape(-1, len(x))
-
-    return sufficient_reach(FIRST_REACH, table_columns)
-'''
-
-_CONVERGED = '''
-def converged_tables(values, x):
-    """Return tables at the nodes, and the level of inner rules at which they do not change."""
-
-    def tabulate(level):
-        found, refinable = tables_at(values, x, level)
-        if not all(np.all(np.isfinite(column)) for column in found.values()):
-            raise ConvergenceError
-        return found, refinable
-
-    return settled_tables(tabulate)
 '''
 
 
@@ -356,49 +256,20 @@ class Keyword:
     documentation: str
 
 
-_GRID_TABLES = '''
-def product_grid(values):
-    """Return the rules on the grid of node and inner nodes."""
-    return ProductGrid(
-        GRID_FUNCTIONS, values, INNER_NODES, (*TABLES, *GRID_TABLES), EVEN,
-        lambda x: converged_tables(values, x)[0],
-    )
-
-
-def first_step(values):
-    """Return the smallest step of the first grid."""
-    return product_grid(values).step
-
-
-def finest_level(values):
-    """Return the last level of refinement that there is room for."""
-    return min(product_grid(values).finest, LAST_LEVEL)
-
-
-def line_tables(values, level, shift=1.0):
-    """Return weights, nodes and tables of three rules, each half as fine as the one before.
-
-    Tables are evaluated at `shift` times the nodes.
-    """
-    names = ("weight", NODE, *INNER_NODES, *TABLES, *GRID_TABLES)
-    rules = product_grid(values).lines(level, shift)
-    return [dict(zip(names, rule, strict=True)) for rule in rules]
-'''
-
-
-_PANEL_RULE = (
-    ("rules", ("LEGENDRE_NODES", "LEGENDRE_WEIGHTS", "PANEL_ORDER", "Rule")),
-    ("quadrature", ("_PANEL_RULE", "panel_rule")),
-)
-# Of the rules those in floats: on a line, and what a grid needs besides.
+# Of the text that files share: what all have; what rules on the line need, and what grids do.
 _RULES = (
-    "REACH", "FARTHEST_REACH", "LONGER_REACH", "PANEL", "EXPONENT", "GOLDEN",
-    "LEGENDRE_NODES", "LEGENDRE_WEIGHTS", "PANEL_ORDER", "Rule", "trapezoidal_step",
-    "refined_step", "inner_reach", "REACH_NODES", "NEGLIGIBLE", "farther",
+    "REACH", "FARTHEST_REACH", "LONGER_REACH", "NESTED_REACH", "MOST_REFINEMENTS", "FINEST_LEVEL",
+    "LAST_LEVEL", "FIRST_STEP", "MOVING_PANELS", "LEGENDRE_NODES", "LEGENDRE_WEIGHTS",
+    "PANEL_ORDER", "Rule", "moving_end", "panel_count",
+)  # fmt: skip
+_LINE_RULES = (
+    "PANEL", "PANEL_PHASE", "EXPONENT", "GOLDEN", "REACH_NODES", "NEGLIGIBLE", "trapezoidal_step",
+    "refined_step", "inner_reach", "fixed_end", "line_coarseness", "farther",
 )  # fmt: skip
 _GRID_RULES = (
-    "NESTED_REACH", "GRID_REACH", "GRID_REFINEMENT", "LONGER_GRID_REACH", "GRID_STEP",
-    "GRID_INNER_STEP", "GRID_PANEL", "NEGLIGIBLE_ON_GRID", "grid_end", "grid_coarseness",
+    "GRID_REACH", "GRID_REFINEMENT", "LONGER_GRID_REACH", "GRID_STEP", "GRID_INNER_STEP",
+    "GRID_PANEL", "MOST_GRID_NODES", "MOST_FIRST_NODES", "NEGLIGIBLE_ON_GRID", "grid_end",
+    "grid_coarseness", "ball_volume",
 )  # fmt: skip
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
@@ -407,52 +278,6 @@ TAKEN = (
     "panel_end rule_worst rule_finished rule_better rule_following rule_wanted rule_coarseness "
     "rule_suffices rule_panel_count"
 ).split()
-
-_LINE_TABLES = '''
-def line_tables(values, level, shift=1.0):
-    """Return weights, nodes and tables of three rules, each half as fine as the one before.
-
-    Tables are evaluated at `shift` times the nodes.
-    """
-    first = outer_reach(values)
-    ends = [line_end(first, level, back) for back in range(3)]
-    kinks = breaks(np.zeros(1), *values)
-    step = first_step(values) * rule_coarseness(level, 0)
-    if not kinks and not ends[0] / step < 1_000_000:
-        raise ConvergenceError
-    x, rules = line_rules(kinks, step, EVEN, level, ends)
-    columns = {NODE: x, **converged_tables(values, shift * x)[0]}
-    return [
-        {"weight": w, **{name: column[places] for name, column in columns.items()}}
-        for places, w in rules
-    ]
-'''
-
-# What both targets that tabulate with arrays say.
-REQUIRE_ROOM = '''
-def require_room(kind, argument, level):
-    """Refuse integrands that vary on no scale that a rule can resolve."""
-    step = trapezoidal_step(*inner_extent(kind, argument))
-    if not refined_step(step, level) > 3e-4:
-        raise ConvergenceError
-'''
-
-_TABLES_AT = '''
-def tables_at(values, x, level):
-    """Return tables at the nodes, and whether their inner rules can be refined."""
-    shared, parts, kinds = {}, [], {}
-    # Some nodes at a time: inner rules with kinks have nodes of their own for each outer one.
-    for part in np.array_split(x, -(-len(x) // 256)):
-        kinds = inner_rules(part, *values)
-        for slot, (kind, argument) in kinds.items():
-            require_room(kind, argument, level)
-            if kind == "split":
-                shared[slot] = inner_rule(kind, argument, level)
-            elif slot not in shared:
-                shared[slot] = inner_rule(kind, argument, level)
-        parts.append(tables(part, *values, shared))
-    return {name: np.concatenate([p[name] for p in parts]) for name in TABLES}, bool(kinds)
-'''
 
 
 def docstring(lines: Sequence[str]) -> str:
@@ -489,6 +314,22 @@ def public_constants(
         f"TABLE_PARAMETERS = {table_parameters if line else ()!r}",
         f"DATA = {data!r}",
     ]
+
+
+_BAKED = '''
+{values}BAKED = [
+{levels}]
+
+
+class Baked:
+    """Three rules of the line, which this file holds."""
+
+    halvings, finest, costly, step = 1.0, {finest}, False, {step}
+
+    def lines(self, level, shift=1.0):
+        """Return [fine, medium, coarse], the same at all levels."""
+        return BAKED
+'''
 
 
 class PythonFile:
@@ -541,9 +382,6 @@ class PythonFile:
             "# Outputs of `solve`: how many, and those for users.",
             f"N_OUTPUTS = {len(outputs)}",
             f"KEPT = {[k for k, x in enumerate(outputs) if x not in scales.values()]!r}",
-            "# Whether rules can be refined, and into how many pieces break points cut the line.",
-            f"REFINABLE = {self.line or program.has_panels}",
-            f"PANELS = {widest}",
         ]
         estimated = [
             "# Unknowns with absolute residuals; all unknowns of Newton's method, and whether",
@@ -557,59 +395,68 @@ class PythonFile:
             f"MEASURED = {tuple(pairs)!r}",
             f"SCALES = {tuple(outputs.index(scales[x]) if x in scales else -1 for x in outputs)!r}",
             f"QUADRATURE = {bool(program.tables) or program.has_panels}",
+            "# Into how many pieces break points cut the line.",
+            f"PANELS = {widest}",
         ]
         lines += estimated if estimates else []
-        node, *others = map(str, program.tables) if self.line else ("",)
+        tables = tuple(map(str, program.tables[1:]))
         inner = len(program.inner_nodes)
         own = inner + len(self.lowered.definitions)
-        if self.grid:
+        if self.line:
             lines += [
-                "# Functions of the node, further nodes of the grid and functions of all of them; "
-                "whether",
-                "# half of the grid suffices.",
-                f"NODE = {node!r}",
-                f"TABLES = {tuple(others[inner:own])!r}",
-                f"INNER_NODES = {tuple(others[:inner])!r}",
-                f"GRID_TABLES = {tuple(others[own:])!r}",
+                "# Functions of the node; whether half of the rule suffices.",
+                f"TABLES = {tables[inner:own]!r}",
                 f"EVEN = {program.even}",
             ]
-        elif self.line:
+        if self.grid:
             lines += [
-                "# Functions of the node; whether half of the line suffices.",
-                f"NODE = {node!r}",
-                f"TABLES = {tuple(others)!r}",
-                f"EVEN = {program.even}",
+                "# Further nodes of the grid, and functions of all of them.",
+                f"INNER_NODES = {tables[:inner]!r}",
+                f"GRID_TABLES = {tables[own:]!r}",
             ]
         return "\n".join(lines)
 
-    def driver(self, solver: str = "solve_rows", keyword: Keyword | None = None) -> list[str]:
-        """Return ``width_at``, and ``solve_point``, ``solve_many`` and what they call, in NumPy.
+    def driver(
+        self, solver: str = "solve_rows", keyword: Keyword | None = None, line: str = ""
+    ) -> list[str]:
+        """Return ``solve_point``, ``solve_many`` and all that they call but the function `solver`.
 
-        The file adds the function `solver` of rows and rules, whose last argument is `keyword`;
-        with nodes on the line ``line_tables(values, level)`` and ``tables_at(values, x, level)``,
-        and on a grid ``finest_level(values)``.
+        It takes rows, the arrays of a level and, if there is one, the `keyword`. Rules and tables
+        are those of the process (:mod:`giantstep.runtime.levels`), or made by the class `line`.
         """
-        finest = "finest_level(self.values)" if self.grid else "LAST_LEVEL if REFINABLE else 0"
-        texts = {
-            "{shaken}": _SHAKEN if self.line else "",
-            "{rounding}": _ROUNDING if self.line else "",
-            "{finest}": finest,
-            "{argument}": "" if keyword is None else f", {keyword.name}",
-            "{about_keyword}": "" if keyword is None else f"\n    {keyword.documentation}",
-            "{keyword}": "" if keyword is None else f", {keyword.name}={keyword.default}",
-            "{solver}": solver,
-        }
-        text = _DRIVER
-        for place, written in texts.items():
-            text = text.replace(place, written)
-        parts = [array_driver(self.program, line=self.line, grid=self.grid), GIVEN, text]
-        parts += [*([] if self.grid else [_REACH]), _CONVERGED] if self.line else [_NO_LINE]
-        if self.program.has_panels and not self.line:
-            parts += [runtime_text(*names) for names in _PANEL_RULE]
-        return [width_text(self.lowered, self.fixed), *parts]
+        tables = "Tables(FUNCTIONS, values, TABLES)"
+        if self.grid:
+            tables = "Tables(FUNCTIONS, values, (*TABLES, *GRID_TABLES), once=True)"
+            line = f"ProductGrid({tables}, INNER_NODES, EVEN)"
+        elif self.line:
+            line = f"{line or 'Line'}({tables}, EVEN, {self.program.moving})"
+        else:
+            line = "Baked()" if self.program.tables else "None"
+        widths = width_text(self.lowered, self.fixed)
+        text = filled(
+            _DRIVER,
+            line=line,
+            panels=self.program.has_panels,
+            argument="" if keyword is None else f", {keyword.name}",
+            about_keyword="" if keyword is None else f"\n    {keyword.documentation}",
+            keyword="" if keyword is None else f", {keyword.name}={keyword.default}",
+            solver=solver,
+            widths="lambda part: width_at(rows[part], values[part])" if widths else None,
+            tests=domain_tests("numbers"),
+        )
+        rules = (*_RULES, *(_LINE_RULES if self.line else ()), *(_GRID_RULES if self.grid else ()))
+        parts = [widths, GIVEN, text, runtime_text("rules", rules)]
+        if self.line:
+            parts += [runtime_text("quadrature"), runtime_text("levels")]
+        else:
+            parts += [runtime_text("quadrature", ("_PANEL_RULE", "panel_rule"))]
+            parts += [runtime_text("levels", ("Levels",)), self._baked()]
+        if self.grid:
+            parts.append(runtime_text("product_grids", without=("Array", "Steep")))
+        return [*parts, runtime_text("refinement"), self._tables() if self.line else ""]
 
-    def rules(self) -> list[str]:
-        """Return rules and tables of the node, and the grid if there is one."""
+    def _tables(self) -> str:
+        """Return the functions of the node, and of the grid if there is one."""
         names = {x: self.source.free_name(name) for x, name in self.lowered.identifiers.items()}
         text = table_source(
             self.lowered.definitions,
@@ -619,48 +466,44 @@ class PythonFile:
             printer=self.printer,
             product=self.lowered.product,
         )
-        # Without imports and helpers.
-        parts = [runtime_text("rules", _RULES), runtime_text("quadrature")]
-        parts += [text[text.index("def inner_rules(") :]]
+        made = ["inner_rules", "outer_scale", "breaks", "tables"]
         if self.grid:
-            made = ["outer_scale", "breaks", "product_scales", "product_tables"]
-            made += [*(f"product_breaks_{s}" for s in self.program.inner_nodes), "NESTED"]
-            entries = "".join(f"    {name}={name},\n" for name in made)
-            parts += [
-                runtime_text("rules", _GRID_RULES),
-                runtime_text("product_grids", without=("Array", "Tabulate", "Steep")),
-                f"GRID_FUNCTIONS = SimpleNamespace(\n{entries})",
-                _GRID_TABLES,
-            ]
-        return parts
+            made += ["product_scales", "product_tables", "NESTED"]
+            made += [f"product_breaks_{s}" for s in self.program.inner_nodes]
+        entries = "".join(f"    {name}={name},\n" for name in made)
+        # Without imports and helpers.
+        functions = text[text.index("def inner_rules(") :].rstrip("\n")
+        return f"{functions}\n\n\nFUNCTIONS = SimpleNamespace(\n{entries})"
 
-    def line_parts(self) -> list[str]:
-        """Return what a file that runs on NumPy needs for nodes of the line; tables if given."""
-        if self.line:
-            return [*self.rules(), *([] if self.grid else [_LINE_TABLES]), REQUIRE_ROOM, _TABLES_AT]
-        return self.baked()
+    def by_name(self) -> str:
+        """Return ``by_name``, which names the arrays of a level as the solver in arrays does."""
+        program = self.program
+        rules = [("weight", *map(str, program.tables))] if program.tables else []
+        if program.has_panels:
+            rules += [("panel_weight", "panel_node"), ("reach",)]
+        data = [(f"weight_{d.name}", *map(str, d.columns)) for d in program.data]
+        return _BY_NAME.format(rules=rules, data=data)
 
-    def baked(self) -> list[str]:
-        """Return ``line_tables`` and ``first_step`` for tables that are given."""
+    def _baked(self) -> str:
+        """Return the rules of the line for tables that are given."""
         tables = self.tables
         if tables is None or not self.program.tables:
-            return []
-        levels = [
-            "    {\n"
-            + "".join(f"        {key!r}: np.array({_numbers(v)}),\n" for key, v in level.items())
-            + "    },\n"
+            return ""
+        names = ("weight", *map(str, self.program.tables))
+        levels = "".join(
+            f"    np.array([  # {', '.join(names)}\n"
+            + "".join(f"        {_numbers(level[name])},\n" for name in names)
+            + "    ]),\n"
             for level in tables.levels
-        ]
+        )
         values = ", ".join(f"{key} = {float(v)!r}" for key, v in tables.parameters.items())
-        return [
-            (f"# Tables at {values}.\n" if values else "") + f"BAKED = [\n{''.join(levels)}]",
-            "def first_step(values):\n"
-            '    """Return the distance of the nodes of the first rule, which this file holds."""\n'
-            f"    return {baked_step(tables, str(self.program.tables[0]))!r}",
-            "def line_tables(values, level):\n"
-            '    """Return the arrays of three rules, which this file holds."""\n'
-            "    return BAKED",
-        ]
+        return filled(
+            _BAKED,
+            values=f"# Tables at {values}.\n" if values else "",
+            levels=levels,
+            finest="LAST_LEVEL" if self.program.has_panels else "0",
+            step=repr(baked_step(tables, str(self.program.tables[0]))),
+        )
 
     def text(
         self,
@@ -682,13 +525,12 @@ class PythonFile:
             imports = imports.replace(
                 "import numpy as np\n", "import numpy as np\nimport scipy.special\n"
             )
-        if self.grid:
+        if self.line:
             imports = imports.replace(
                 "import math\n", "import math\nfrom types import SimpleNamespace\n", 1
             )
-        if "class Rule" in body:
-            # The type annotations of the copied text stay text.
-            imports = f"from __future__ import annotations\n\n{imports}"
+        # The type annotations of the copied text stay text.
+        imports = f"from __future__ import annotations\n\n{imports}"
         return f"{docstring(lines)}\n{imports}\n\n{body}\n"
 
 
@@ -726,11 +568,7 @@ def selfcheck_text(vectors: Vectors | None, options: str = "") -> str:
         for point, found in zip(vectors.points, vectors.results, strict=True)
     )
     data = None if vectors.data is None else {d: dict(c) for d, c in vectors.data.items()}
-    texts = {"{vectors}": entries, "{data}": repr(data), "{options}": options}
-    text = _SELFCHECK
-    for place, written in texts.items():
-        text = text.replace(place, written)
-    return text
+    return filled(_SELFCHECK, vectors=entries, data=repr(data), options=options)
 
 
 def usage_lines(lowered: LoweredSystem, usage: str, parameters: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...printing.printers import JaxPrinter
 from .arrays import array_support, estimate_text
-from .file_parts import REQUIRE_ROOM, PythonFile, selfcheck_text
+from .file_parts import PythonFile, selfcheck_text
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
@@ -54,23 +54,9 @@ def total(weight, values):
 
 def panels(like, breaks, arrays):
     """Return nodes and weights of the normal law, cut at break points."""
+    # The nodes move with the break points, so that derivatives see jumps too.
     reference = arrays["panel_node"], arrays["panel_weight"]
     return image_rule(stack(like, *breaks), arrays["reach"], *reference)
-
-
-def image_rule(breaks, reach, node, weight):
-    """Return nodes and weights of the normal law, cut at the break points in the last axis.
-
-    The nodes move with the break points, so that derivatives see jumps too.
-    """
-    inner = jnp.sort(jnp.clip(breaks, -reach, reach), axis=-1)
-    ends = jnp.full((*breaks.shape[:-1], 1), reach)
-    edges = jnp.concatenate([-ends, inner, ends], axis=-1)
-    left, width = edges[..., :-1, None], jnp.diff(edges, axis=-1)[..., None]
-    x = left + width * node
-    w = width * weight * jnp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-    shape = (*breaks.shape[:-1], -1)
-    return x.reshape(shape), w.reshape(shape)
 
 
 def solve_larger(matrix, right):
@@ -146,10 +132,7 @@ def newton_root(residual, slope, start, *arguments):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def root_solution(residual, slope, start, arguments):
-    """Newton's method inside a bracket, halved where the residual does not fall to a half.
-
-    The slope is at least one, so the root is within the first residual of the start.
-    """
+    """The slope is at least one, so the root is within the first residual of the start."""
     first = jnp.broadcast_to(start(*arguments), arguments[0].shape)
     radius = jnp.abs(residual(first, *arguments))
     scale = jnp.abs(first) + radius
@@ -160,17 +143,9 @@ def root_solution(residual, slope, start, arguments):
 
     def iterate(carried):
         x, low, high, before, count, going = carried
-        gap = residual(x, *arguments)
-        low, high = jnp.where(gap <= 0, x, low), jnp.where(gap >= 0, x, high)
-        new = x - gap / slope(x, *arguments)
-        full = (new >= low) & (new <= high) & (jnp.abs(gap) <= before / 2)
-        new = jnp.where(full, new, low / 2 + high / 2)
-        new = jnp.where(going & (gap != 0), new, x)
-        # The error after a full step is about the square of the step; after half of a bracket it
-        # is the step.
-        close = 9e-16 * jnp.where(full, jnp.abs(new) + scale, jnp.abs(new))
-        before = jnp.where(full, jnp.abs(gap), math.inf)
-        return new, low, high, before, count + 1, going & (jnp.abs(new - x) > close)
+        given = residual(x, *arguments), slope(x, *arguments)
+        new, low, high, before, further = root_step(x, *given, low, high, before, scale)
+        return jnp.where(going, new, x), low, high, before, count + 1, going & further
 
     begin = first, first - radius, first + radius, scale + math.inf, 0, scale == scale
     x, *_, going = jax.lax.while_loop(going_on, iterate, begin)
@@ -247,9 +222,9 @@ def same_length(rules):
     return found
 
 
-def solve_rows(rows, rules):
+def solve_rows(rows, arrays):
     """Return values, errors and info of rows on three rules; in blocks that fit in memory."""
-    rules = same_length(rules)
+    rules = same_length(by_name(arrays))
     most = max(
         PANELS * np.size(rules[0].get("panel_node", ())),
         *(np.size(array) for array in rules[0].values()),
@@ -286,10 +261,9 @@ def quadrature(parameters, data=None, rtol=1e-11):
     row = parameter_rows([[parameters[name] for name in PARAMETERS]])
     columns = data_columns(data)
     table_values = [row[0, PARAMETERS.index(name)] for name in TABLE_PARAMETERS]
-    levels = Levels(table_values, columns)
+    levels = levels_at(table_values, columns)
     (best,) = refine_group(row, np.arange(1), levels, rtol, unsolved(1))
-    rules = rules_of_line(levels.values, best)[0]
-    return {**rules, **(panel_rules(best)[0] if PANELS else {}), **columns}
+    return {**by_name(levels[best])[0], **rules_of_line(levels.line, best)}
 
 
 def solution(parameters, rules):
@@ -335,25 +309,39 @@ def solution_compiled(row, rules):
 '''
 
 LINE = '''
-def rules_of_line(values, level):
-    """Return three rules, each half as fine as the one before, as arrays without parameters."""
-    first = outer_reach(values)
-    reaches = [line_end(first, level, back) for back in range(3)]
-    if breaks(jnp.zeros(1), *values):
-        found = [
-            {**reference(level - back, reach=end), "outer_reach": np.float64(end)}
-            for back, end in enumerate(reaches)
-        ]
-    else:
-        step = first_step(values) * rule_coarseness(level, 0)
-        if not reaches[0] / step < 1_000_000:
-            raise ConvergenceError
-        x, rules = line_rules((), step, EVEN, level, reaches)
-        found = [{"outer_node": x[places], "outer_weight": w} for places, w in rules]
-    x = np.asarray(outer_nodes(values, found[0])[0])
-    _, inner_level = converged_tables(values, x)
-    inner = inner_rules_at(values, x, inner_level)
-    return [{**outer, "inner": inner} for outer in found]
+class TracedLine(Line):
+    """The line, whose rules are kept without parameters, so that traced values may come in."""
+
+    def rules(self, level):
+        """Return three rules, each half as fine as the one before, as arrays."""
+        ends = self.ends(level)
+        if self.breaks:
+            found = [
+                {**reference(level - back, reach=end), "outer_reach": np.float64(end)}
+                for back, end in enumerate(ends)
+            ]
+        else:
+            step = self.step * line_coarseness(level, 0)
+            require_room(1, 2 * ends[0], step)
+            x, rules = line_rules((), step, self.even, level, ends)
+            found = [{"outer_node": x[places], "outer_weight": w} for places, w in rules]
+        x = np.asarray(outer_nodes(self.tables.values, found[0])[0])
+        _, inner_level = self.tables.settled(x)
+        inner = inner_rules_at(self.tables.values, x, inner_level)
+        return [{**outer, "inner": inner} for outer in found]
+
+    def lines(self, level, shift=1.0):
+        """Return the arrays of three rules; tables are evaluated at `shift` times the nodes."""
+        found, values = [], self.tables.values
+        for rules in self.rules(level):
+            x, w = (np.asarray(a) for a in outer_nodes(values, rules))
+            found.append(np.stack([w, x, *tables_on(values, shift * x, rules["inner"]).values()]))
+        return found
+
+
+def rules_of_line(line, level):
+    """Return the finest rule, as arrays without parameters."""
+    return line.rules(level)[0]
 
 
 def line_arrays(values, rules):
@@ -363,15 +351,6 @@ def line_arrays(values, rules):
     others = {name: array for name, array in rules.items() if name not in outer}
     columns = tables(x, *values, inner_nodes(values, x, rules["inner"]))
     return {**others, "weight": w, NODE: x, **columns}
-
-
-def line_tables(values, level, shift=1.0):
-    """Return the arrays of three rules; tables are evaluated at `shift` times the nodes."""
-    found = []
-    for rules in rules_of_line(values, level):
-        x, w = (np.asarray(a) for a in outer_nodes(values, rules))
-        found.append({"weight": w, NODE: x, **tables_on(values, shift * x, rules["inner"])})
-    return found
 '''
 
 TABLES = '''
@@ -399,7 +378,9 @@ def inner_rules_at(values, x, level):
             found[slot] = {**reference(0, panel, reach), "inner_reach": np.float64(reach)}
             continue
         argument = tuple(map(float, argument))
-        require_room(kind, argument, level)
+        step = trapezoidal_step(*inner_extent(kind, argument))
+        # Parts of 128 nodes are tabulated at once.
+        require_room(128, 2 * inner_reach(level), refined_step(step, level))
         node, weight = inner_rule(kind, argument, level)
         found[slot] = {"node": node, "weight": weight}
     return found
@@ -419,10 +400,13 @@ def inner_nodes(values, x, inner):
     return found
 
 
-def tables_at(values, x, level):
-    """Return tables at the nodes, and whether their inner rules can be refined."""
-    inner = inner_rules_at(values, x, level)
-    return tables_on(values, x, inner), bool(inner)
+class Tables(Tables):
+    """The functions of the node, compiled."""
+
+    def at(self, x, level):
+        """Return tables at the nodes, and whether their inner rules can be refined."""
+        inner = inner_rules_at(self.values, x, level)
+        return tables_on(self.values, x, inner), bool(inner)
 
 
 def tables_on(values, x, inner):
@@ -443,9 +427,9 @@ def tables_compiled(values, x, inner):
 '''
 
 GIVEN_ARRAYS = '''
-def rules_of_line(values, level):
-    """Return the arrays of three rules, which depend on no parameter."""
-    return line_tables(values, level)
+def rules_of_line(line, level):
+    """Return what the rules depend on besides their arrays: nothing."""
+    return {}
 
 
 def line_arrays(values, rules):
@@ -455,9 +439,9 @@ def line_arrays(values, rules):
 
 
 GRID = '''
-def rules_of_line(values, level):
-    """Return the finest rule on the grid, as arrays without parameters, in a list."""
-    grid = product_grid(values)
+def rules_of_line(grid, level):
+    """Return the finest rule on the grid, as arrays without parameters."""
+    values = grid.tables.values
     reach, scale = grid_end(grid.reach, level, 0), grid_coarseness(level, 0)
     if breaks(jnp.zeros(1), *values):
         length = GRID_PANEL * scale * float(outer_scale(jnp.zeros(1), *values))
@@ -468,7 +452,7 @@ def rules_of_line(values, level):
         x, w = halved(rule) if EVEN else rule
         outer = {"outer_node": x, "outer_weight": w}
     x = np.asarray(outer_nodes(values, outer)[0])
-    _, inner_level = converged_tables(values, x)
+    _, inner_level = grid.tables.settled(x)
     rules = {**outer, "inner": inner_rules_at(values, x, inner_level), "grid_reach": reach}
     points, found = [x], []
     for slot, width in zip(INNER_NODES, product_scales(jnp.zeros(1), *values), strict=True):
@@ -485,7 +469,7 @@ def rules_of_line(values, level):
         parent = rule["kept"] // new.shape[1]
         points = [*(x[parent] for x in points), new.reshape(-1)[rule["kept"]]]
         found.append(rule)
-    return [{**rules, "grid": found}]
+    return {**rules, "grid": found}
 
 
 def unit_rule(length, reach):
@@ -496,7 +480,7 @@ def unit_rule(length, reach):
 
 def cuts_of(slot, points, values):
     """Return where integrands have kinks or jumps in an inner node, a row for each point."""
-    return getattr(GRID_FUNCTIONS, f"product_breaks_{slot}")(*points, *values)
+    return getattr(FUNCTIONS, f"product_breaks_{slot}")(*points, *values)
 
 
 def next_nodes(slot, points, values, rule, reach):
@@ -554,12 +538,17 @@ def files(
     parts += [
         file.source.text(),
         estimate_text(grid=bool(program.inner_nodes)),
-        *(t.replace("def solve_all(", "@double_precision\ndef solve_all(") for t in file.driver()),
+        *(
+            t.replace("def solve_all(", "@double_precision\ndef solve_all(")
+            for t in file.driver(line="TracedLine")
+        ),
+        file.by_name(),
         SOLVE_ROWS,
     ]
     if file.line:
-        parts += [*file.rules(), GRID if file.grid else LINE, REQUIRE_ROOM, TABLES]
+        node = f"NODE = {str(program.tables[0])!r}"
+        parts += [node, GRID if file.grid else LINE, TABLES]
     else:
-        parts += [*file.baked(), GIVEN_ARRAYS]
+        parts.append(GIVEN_ARRAYS)
     parts.append(selfcheck_text(vectors))
     return {f"{name or program.name}.py": file.text("JAX, in 64 bits", HEAD, parts, _USAGE)}

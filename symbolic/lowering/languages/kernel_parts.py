@@ -16,14 +16,14 @@ from sympy.core.function import AppliedUndef
 from ....errors import EmissionError
 from ...printing.language import Function, Language
 from ...printing.special_functions import helper_texts, helpers
-from ..documentation import domain_of
-from ..driver import DECISIONS, FIRST_STEP, LAST_LEVEL, first_line, geometry, solve_row
+from ..documentation import DOMAIN_TESTS, domain_of
+from ..driver import FIRST_STEP, LAST_LEVEL, decisions, first_line, geometry, solve_row
 from ..measures import width_function
 from ..rows import LEVELS
 from ..scalar_grids import ProductPlan, product_functions, product_plan
 from ..scalar_tables import PANEL_RULE, TablePlan, gauss_rule, table_functions, table_plan
 from ..solver import scalar_functions
-from .levels import DOMAIN_TESTS, LevelShape, data_function, row_functions
+from .levels import LevelShape, data_function, row_functions
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
@@ -102,7 +102,7 @@ class KernelParts:
                 functions += product_functions(self.product, self.plan.widths)
         if program.has_panels:
             functions += [PANEL_RULE]
-        functions += [*rules.values(), *solvers, *DECISIONS]
+        functions += [*rules.values(), *solvers, *decisions()]
         self.table_inputs = tuple(lowered.identifiers[p] for p in lowered.table_parameters if line)
         refines = line or program.has_panels
         self.levels = LAST_LEVEL + 1 if refines else 1
@@ -210,7 +210,7 @@ class KernelParts:
         return tuple(p for p in self.symbols if p not in self.fixed)
 
     def _domain_tests(self) -> Iterator[tuple[int, str]]:
-        """Iterate over places of inputs and conditions on ``row``; unused ones may be anything."""
+        """Iterate over places of inputs and what is asked of them; unused ones may be anything."""
         for k, p in enumerate(self.inputs):
             test = DOMAIN_TESTS.get(domain_of(self.symbols[p]))
             if test is not None and p in self.used:

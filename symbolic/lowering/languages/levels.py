@@ -12,26 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from ....runtime.rules import REACH
+from ....runtime.rules import MOST_FIRST_NODES, MOST_GRID_NODES, REACH
 from ...printing.language import Function, Kind, Parameter
-from ..documentation import domain_of
+from ..documentation import DOMAIN_TESTS, domain_of
 from ..program import Data, Program
 from ..rows import LEVELS
-from ..scalar_grids import MOST_FIRST_POINTS, MOST_POINTS
 from ..scalar_tables import PANEL_ORDER
 from ..solver import data_parameters
 
 OK, NO_SOLUTION, NO_MEMORY, UNRESOLVED, BAD_ARGUMENT = range(5)
 """What a solve returns."""
-
-DOMAIN_TESTS = {
-    "positive": "row > 0.0",
-    "negative": "row < 0.0",
-    "nonnegative": "row >= 0.0",
-    "nonpositive": "row <= 0.0",
-    "(-1, 1)": "abs(row) < 1.0",
-}
-"""What each domain asks of a number."""
 
 _PLACE = (Parameter("level", Kind.WHOLE), Parameter("p", Kind.ARRAY))
 _LINE = Parameter("line", Kind.OUTPUT)
@@ -196,7 +186,7 @@ class LevelShape:
     def _point_counts(self) -> list[str]:
         return [
             "place = 0",
-            f"most = {MOST_POINTS} if level > 0 else {MOST_FIRST_POINTS}",
+            f"most = {MOST_GRID_NODES} if level > 0 else {MOST_FIRST_NODES}",
             "for k in range(3):",
             "    n = counts[k]",
             f"    points[k] = {self._points('0', 'part(columns, 0, 0)')}",
@@ -286,12 +276,12 @@ def row_functions(
 ) -> tuple[Function, ...]:
     """Return the functions around the solution of a row.
 
-    `tests` are places of inputs and conditions on ``row``, `results` places of public outputs among
+    `tests` are places of inputs and what is asked of them, `results` places of public outputs among
     all, `table_places` those of parameters on which nodes and tables depend.
     """
     row, p = Parameter("row", Kind.ARRAY), Parameter("p", Kind.ARRAY)
     admissible = [f"isfinite(row[{k}])" for k in range(len(inputs))]
-    admissible += [test.replace("row", f"row[{k}]") for k, test in tests]
+    admissible += [test.format(f"row[{k}]") for k, test in tests]
     loads = [
         f"p[{k}] = {fixed[x]!r}" if x in fixed else f"p[{k}] = row[{inputs.index(x)}]"
         for k, x in enumerate(parameters)
@@ -347,7 +337,7 @@ def data_function(number: int, data: Data) -> Function:
     tests = ["weight[i] >= 0.0", *(f"isfinite({column}[i])" for column in columns)]
     for column, symbol in zip(columns, data.columns, strict=True):
         test = DOMAIN_TESTS.get(domain_of(symbol))
-        tests += [test.replace("row", f"{column}[i]")] if test else []
+        tests += [test.format(f"{column}[i]")] if test else []
     inside = [line for test in tests for line in (f"if not ({test}):", "    return False")]
     return Function(
         f"check_data_{number}",

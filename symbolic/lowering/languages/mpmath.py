@@ -21,13 +21,13 @@ from ...printing.language import Function, Kind, Parameter
 from ...printing.printers import MpmathPrinter
 from ...printing.runtime_text import runtime_text
 from ...printing.spellings import MpmathLanguage
-from ..documentation import about
+from ..documentation import about, domain_tests
 from ..driver import precise_driver
 from ..lower import table_name
 from ..program import Newton, Program
 from ..renaming import safe_program
 from ..solver import RESERVED, solver_functions
-from ..tables import InnerMeasure, mpmath_table_source, outer_breaks, outer_widths
+from ..tables import InnerMeasure, inner_integrands, mpmath_table_source, outer_breaks, outer_widths
 from .file_parts import GIVEN, docstring, joined, public_constants, selfcheck_text, usage_lines
 
 if TYPE_CHECKING:
@@ -144,12 +144,7 @@ def number(ctx, name, value, domain):
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a real number, got {value!r}") from None
     holds = {
-        "positive": found > 0,
-        "negative": found < 0,
-        "nonnegative": found >= 0,
-        "nonpositive": found <= 0,
-        "(-1, 1)": abs(found) < 1,
-        "real": True,
+        {tests}
     }[domain]
     if not (holds and ctx.isfinite(found)):
         raise ValueError(f"{name} must be a finite {domain} number, got {value}")
@@ -217,7 +212,7 @@ as numbers of an mpmath context of their own; see its docstring."""
 _RUNTIME = ("precise_averages", "precise_lines", "precision")
 _RULES = (
     "EXPONENT", "GOLDEN", "GRID_PANEL", "Rule", "trapezoidal_step", "refined_step", "equidistant",
-    "composite", "legendre", "legendre_order", "folded",
+    "composite", "legendre", "legendre_order", "folded", "ball_volume",
 )  # fmt: skip
 
 
@@ -259,7 +254,7 @@ def files(
         _kernel(lowered),
         LINE if program.tables else NO_LINE,
         GIVEN,
-        DRIVER,
+        DRIVER.replace("{tests}", domain_tests("found")),
         selfcheck_text(vectors, ", digits=20"),
     ]
     return {f"{name or program.name}.py": f"{joined(parts)}\n"}
@@ -333,7 +328,7 @@ def _geometry(lowered: LoweredSystem, code: Mapping[sp.Symbol, sp.Symbol]) -> st
         return [printer.print(v.xreplace(dict(code))) for v in dict.fromkeys(values)]
 
     inner = []
-    for variable, integrands in _inner(lowered.definitions).items():
+    for variable, integrands in inner_integrands(lowered.definitions).items():
         measure = InnerMeasure.of(variable, integrands, lowered.node)
         extent = [
             ", ".join([first, *(f"float({x})" for x in texts(found))])
@@ -379,16 +374,6 @@ def _width_lines(texts: Sequence[str]) -> list[str]:
             "        pass",
         ]
     return [*lines, "    widths.append(float(width))"]
-
-
-def _inner(definitions: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Symbol, list[sp.Expr]]:
-    """Inner variables with the integrands over them, other tables held constant."""
-    found: dict[sp.Symbol, list[sp.Expr]] = {}
-    for definition in definitions.values():
-        for n in sorted(definition.atoms(GaussianExpectation), key=str):
-            constants = {f: sp.Dummy(real=True) for f in definitions if n.integrand.has(f)}
-            found.setdefault(n.variable, []).append(n.integrand.xreplace(constants))
-    return found
 
 
 def _kernel(lowered: LoweredSystem) -> str:

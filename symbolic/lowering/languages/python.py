@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ....errors import EmissionError
 from ...printing.printers import NumpyPrinter, helper_definitions
 from ...printing.spellings import NumbaLanguage, argument_names
+from ..documentation import filled
 from ..program import Program
-from ..rows import LEVELS
 from ..solver import PYTHON_HEADER, scalar_functions, solver_functions
 from .file_parts import Keyword, PythonFile, selfcheck_text
 
@@ -92,17 +92,11 @@ _PARALLEL_KEYWORD = Keyword(
 )
 
 _HOOK = '''
-def arrays_of(rules):
-    """Return the arrays of three rules as `solve_batch` takes them."""
-    return {arrays}
-
-
-def solve_group(rows, rules{parallel}):
-    """Return values, errors and info of rows, on three given rules."""
+def solve_group(rows, arrays{parallel}):
+    """Return values, errors and info of rows, on the arrays of a level."""
     parameters = {parameters}
     values, errors = (np.full((len(rows), N_OUTPUTS), np.nan) for _ in range(2))
     info = np.full((len(rows), 3), np.nan)
-    arrays = arrays_of(rules)
 {body}
     failed = ~(info[:, 0] >= 0)
     info[failed, 0] = -np.maximum(np.nan_to_num(np.abs(info[failed, 0])), 1.0)
@@ -111,12 +105,17 @@ def solve_group(rows, rules{parallel}):
 '''
 
 _PARALLEL_BODY = """\
-    work = len(rows) * max([1, *(np.size(array) for array in rules[0].values())])
+    work = len(rows) * max([1, *(np.shape(array)[-1] for array in arrays if np.ndim(array))])
     if parallel and work >= _PARALLEL_WORK and len(rows) > _CHUNK and numba.get_num_threads() > 1:
         starts = ({starts})
         solve_rows_parallel(parameters, *arrays, values, errors, info, *starts)
     else:
         solve_batch(parameters, *arrays, values, errors, info)"""
+
+_PLAIN_BODY = """\
+    # Python is faster with lists than with the elements of arrays.
+    lists = [x.tolist() if isinstance(x, np.ndarray) else x for x in arrays]
+    solve_batch(parameters, *lists, values, errors, info)"""
 
 _COMPILED_ENTRY = '''
 def quadrature(parameters, data=None, rtol=1e-11):
@@ -137,9 +136,9 @@ def quadrature(parameters, data=None, rtol=1e-11):
     solve_point(parameters, data, rtol)
     row = parameter_rows([[parameters[name] for name in PARAMETERS]])
     table_values = [row[0, PARAMETERS.index(name)] for name in TABLE_PARAMETERS]
-    levels = Levels(table_values, data_columns(data))
+    levels = levels_at(table_values, data_columns(data))
     (best,) = refine_group(row, np.arange(1), levels, rtol, unsolved(1), False)
-    return arrays_of(levels[best])
+    return levels[best]
 
 
 @njit(**_FLAGS)
@@ -186,10 +185,9 @@ def files(
     file = PythonFile(lowered, tables, NumpyPrinter())
     parts = [file.constants(estimates=False), solver_functions(program, target)]
     parts += [_parallel(program) if compiled else "", _hook(program, file.fixed, target)]
-    parts += file.driver("solve_group", _PARALLEL_KEYWORD if compiled else None)
+    driver = file.driver("solve_group", _PARALLEL_KEYWORD if compiled else None)
+    parts += [helper_definitions(NumpyPrinter, "\n".join(driver)), *driver]
     parts.append(_compiled_entry(program, file.fixed) if compiled else "")
-    found = file.line_parts()
-    parts += [helper_definitions(NumpyPrinter, "\n".join(found)) if file.line else "", *found]
     parts.append(selfcheck_text(vectors))
     kind = "Compiled by numba" if compiled else "Plain Python with NumPy"
     header = _NUMBA_HEADER if compiled else PYTHON_HEADER
@@ -211,12 +209,7 @@ def _parallel(program: Program) -> str:
 
 
 def _hook(program: Program, fixed: dict[str, float], target: str) -> str:
-    """Return the function that solves rows on the arrays of three rules."""
-    names = _rows_arguments(program)
-    given = names[1 : names.index("results")]
-    # Python is faster with lists than with the elements of arrays.
-    lists = "" if target == "numba" else ".tolist()"
-    arrays = [_rows_of(program, x) + ("" if x.endswith("_reach") else lists) for x in given]
+    """Return the function that solves rows on the arrays of a level."""
     columns = [
         f"np.full(len(rows), {fixed[str(p)]!r})"
         if str(p) in fixed
@@ -230,10 +223,7 @@ def _hook(program: Program, fixed: dict[str, float], target: str) -> str:
         parameters=f"np.stack([{', '.join(columns)}], axis=1)"
         if fixed
         else "np.ascontiguousarray(rows)",
-        arrays="".join(["(\n", *(f"        {x},\n" for x in arrays), "    )"]) if arrays else "()",
-        body=_PARALLEL_BODY.format(starts=starts)
-        if target == "numba"
-        else "    solve_batch(parameters, *arrays, values, errors, info)",
+        body=_PARALLEL_BODY.format(starts=starts) if target == "numba" else _PLAIN_BODY,
     )
 
 
@@ -248,27 +238,9 @@ def _compiled_entry(program: Program, fixed: dict[str, float]) -> str:
     hidden = {str(size) for size in program.magnitudes.values()}
     kept = [k for k, x in enumerate(program.outputs) if str(x) not in hidden]
     unknowns = len(program.newton_unknowns)
-    texts = {
-        "{starts}": f", np.full((1, {unknowns}), np.nan)" if unknowns else "",
-        "{row}": row, "{kept}": repr(kept),
-    }  # fmt: skip
-    text = _COMPILED_ENTRY
-    for place, written in texts.items():
-        text = text.replace(place, written)
-    return text
-
-
-def _rows_of(program: Program, name: str) -> str:
-    """Return how an argument of ``solve_batch`` is made from the arrays of three rules."""
-    level = name.split("_")[0]
-    rule = f"rules[{LEVELS.index(level)}]" if level in LEVELS else "rules[0]"
-    if name.endswith("_reach") and level in LEVELS:
-        return f'float({rule}["reach"])'
-    if name in LEVELS:
-        rows = ["weight", *map(str, program.tables)]
-    elif name.endswith("_panel") and level in LEVELS:
-        rows = ["panel_weight", "panel_node"]
-    else:
-        data = next(d for d in program.data if name == f"data_{d.name}")
-        rows = [f"weight_{data.name}", *map(str, data.columns)]
-    return f"np.ascontiguousarray(np.stack([{rule}[key] for key in {tuple(rows)!r}]))"
+    return filled(
+        _COMPILED_ENTRY,
+        starts=f", np.full((1, {unknowns}), np.nan)" if unknowns else "",
+        row=row,
+        kept=repr(kept),
+    )

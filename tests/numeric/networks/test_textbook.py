@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from giantstep.errors import ParameterError
 from giantstep.numeric.networks.network import Network, Training
 from giantstep.numeric.networks.readout import GaussianFeatures, RidgeReadout, TrainedNetwork
+from giantstep.numeric.networks.run import _drawn_samples
 from giantstep.numeric.networks.samples import LATER_STEPS, READOUT, STEP, TEST
 
 D, P, N = 12, 10, 1500
@@ -211,3 +212,16 @@ def test_gaussian_features_and_labels_do_not_depend_on_where_a_block_begins():
     for block, part in trained.feature_blocks(READOUT, 1500, 1100):
         assert_allclose(part, features[block.rows], rtol=0)
         assert_allclose(block.labels, labels[block.rows], rtol=0)
+
+
+@pytest.mark.parametrize(("dimension", "given", "count"), [
+    (12, None, 10_000), (1000, None, 10_000), (1001, None, 10_010), (1001, 50, 50), (12, 1, 1),
+])  # fmt: skip
+def test_fresh_samples_are_ten_for_each_coordinate_and_ten_thousand_at_least(
+    dimension, given, count
+):
+    network = made(dimension=dimension)
+    readout = RidgeReadout(20, 0.1, test_samples=given)
+    assert TrainedNetwork(Training(network, 0), readout).test_samples == count
+    assert _drawn_samples(network, readout) == network.drawn_samples + 20 + count
+    assert _drawn_samples(network, None) == network.drawn_samples

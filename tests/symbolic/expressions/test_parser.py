@@ -337,6 +337,11 @@ def test_parameters_in_words():
     assert symbols["a"] == sp.Symbol("a", positive=True)
     assert symbols["rho"] == sp.Symbol("rho", real=True)
     assert symbols["n"] == sp.Symbol("n", integer=True, nonnegative=True)
+    # Either of two equal symbols may come out of a cache: they are written alike.
+    assert sp.srepr(list(symbols.values())) == (
+        "[Symbol('a', positive=True), Symbol('rho', real=True), "
+        "Symbol('n', integer=True, nonnegative=True)]"
+    )
     assert parse_expression("abs(a*rho)", symbols) == symbols["a"] * sp.Abs(symbols["rho"])
 
 

@@ -40,7 +40,7 @@ def lowered(found, **options):
     system = SimpleNamespace(equations=(), outputs={}, parameters=(), unknowns=())
     options = {
         "definitions": {}, "node": z, "identifiers": {}, "table_parameters": (), "system": system,
-        "product": None,
+        "product": None, "documentation": found.documentation,
         **options,
     }  # fmt: skip
     return SimpleNamespace(program=found, **options)

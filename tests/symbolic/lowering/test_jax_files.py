@@ -234,7 +234,7 @@ def test_the_written_file_with_baked_tables_runs_on_its_own(tmp_path):
     lowered = symbolic_model("tanh", "sin").lowered
     reference = load(lowered, numpy_files)
     names = reference.TABLE_PARAMETERS
-    levels = reference.line_tables([np.float64(POINT[name]) for name in names], 0)
+    levels = reference.by_name(reference.levels_at([POINT[name] for name in names], [])[0])
     baked = BakedTables({name: POINT[name] for name in names}, tuple(levels))
     lowered.write(tmp_path / "kernel.py", "jax", tables=baked)
     point = {name: value for name, value in POINT.items() if name not in names}

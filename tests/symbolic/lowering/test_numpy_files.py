@@ -257,7 +257,7 @@ def test_refusals_name_the_argument(kernel):
 
 def test_baked_tables_give_the_numbers_of_computed_ones(tanh_sin, kernel):
     names = kernel.TABLE_PARAMETERS
-    levels = kernel.line_tables([np.float64(POINT[name]) for name in names], 0)
+    levels = kernel.by_name(kernel.levels_at([POINT[name] for name in names], [])[0])
     baked = load(tanh_sin, tables=BakedTables({name: POINT[name] for name in names}, tuple(levels)))
     assert set(baked.PARAMETERS) == set(kernel.PARAMETERS) - set(names)
     assert baked.TABLE_PARAMETERS == ()

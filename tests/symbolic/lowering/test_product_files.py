@@ -8,8 +8,6 @@ import pytest
 from giantstep.derivations.kernels.code import wanted_tables
 from giantstep.derivations.kernels.lower import lower as kernel_of
 from giantstep.errors import EmissionError
-from giantstep.runtime import product_grids as product_rules
-from giantstep.symbolic.lowering import scalar_grids as product_functions
 from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.lowered import lower
 
@@ -173,10 +171,6 @@ def test_more_digits_than_a_grid_has_room_for_are_refused():
     namespace = names_in(lowered("smooth").source("mpmath"))
     with pytest.raises(RuntimeError, match="ask for fewer digits"):
         namespace["solve_point"](systems.POINTS["smooth"][1], digits=200)
-
-
-def test_grids_have_as_many_points_at_most_as_the_kernel_in_process():
-    assert product_functions.MOST_POINTS == product_rules.MOST_GRID_NODES
 
 
 @pytest.mark.parametrize("name", ["jumping", "tabulated", "tilted"])

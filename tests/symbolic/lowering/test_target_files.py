@@ -245,9 +245,11 @@ def test_baked_tables(file_of, tmp_path):
     vector = SPIKED_VECTORS[0]
     whole = file_of(vector.system, "python").module
     fixed = {name: vector.floats[name] for name in whole.TABLE_PARAMETERS}
-    levels = whole.Levels(list(fixed.values()), {})[1]
+    levels = whole.levels_at(list(fixed.values()), [])[1]
     names = ("weight", *map(str, lowered_of(vector.system).program.tables))
-    tables = BakedTables(fixed, tuple({n: level[n].tolist() for n in names} for level in levels))
+    tables = BakedTables(
+        fixed, tuple(dict(zip(names, level.tolist(), strict=True)) for level in levels)
+    )
     baked = TargetFile(lowered_of(vector.system), "python", tmp_path, tables)
     # noise_variance is in the table T_2, so it is fixed, too.
     assert baked.parameters == ("alpha", "beta", "ridge")

@@ -486,6 +486,17 @@ def test_relevant_subspace(text, basis):
         (lambda: target("x1 + x9").hermite_tensor(8), ParameterError, "entries"),
         (lambda: target("x1").contract(2, [X1], leave=3), ParameterError, "leave must be 0 or 1"),
         (lambda: target("x1").symbol_part(1, [1, 2]), ParameterError, "1 coordinates"),
+        (
+            lambda: target(activation("tanh(x1*z)", parameters="x1")),
+            ExpressionError,
+            "a parameter named x1, as the coordinate",
+        ),
+        (
+            lambda: target(sp.Symbol("c", imaginary=True) * X1),
+            ParameterError,
+            "c of target must stand for real numbers",
+        ),
+        (lambda: target(sp.Symbol("c", zero=True) * X1), ParameterError, "must stand for real"),
     ],
 )
 def test_bad_input(call, error, message):
