@@ -17,6 +17,8 @@ def mpmath_names_in(text, digits=40):
     """Execute a text that takes its context of mpmath as ``ctx``."""
     ctx = mpmath.mp.clone()
     ctx.dps = digits
+    # As in contexts of the runtime: what passes over nodes compute with.
+    ctx.node_number = ctx.convert
     return names_in(text, ctx=ctx)
 
 
