@@ -50,7 +50,7 @@ _HEADINGS = {
     "realised": "theory, realised spike",
     "asymptotic": "theory, limit of the spike",
 }
-_STYLES = {"measured": "", "spectrum": "-.", "realised": "-", "asymptotic": "--"}
+_STYLES = {"measured": "", "spectrum": ":", "realised": "-", "asymptotic": "--"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
