@@ -70,7 +70,7 @@ def convex(loss: str, rounds: int) -> bool:
     model = ConvexReadout(features, loss, labels="sign" if loss == "logistic" else "teacher")
     solver = model._solver
     kernel, arrays = solver.kernel, solver.arrays
-    compiled = arrays.compiled()
+    compiled = kernel.compiled()
     given = {**model._values, "alpha": ALPHA, "ridge": RIDGE}
     row = np.array([[given[name] for name in kernel.parameters]])
     results, errors = (np.empty((1, len(kernel.outputs))) for _ in range(2))

@@ -37,6 +37,14 @@ _REWRITINGS = (
     (re.compile(r"\\begin\{array\}\{[lcr|]*\}"), r"\\begin{matrix}"),
     (re.compile(r"\\end\{array\}"), r"\\end{matrix}"),
     (re.compile(r"\\hline(?![a-zA-Z])"), ""),
+    # Names of functions stand apart from a factor before them.
+    (
+        re.compile(
+            r"(?<=[0-9})])\s*(?=\\(?:operatorname|a?(?:sin|cos|tan)h?|arc(?:sin|cos|tan)|exp|log|ln)"
+            r"(?![a-zA-Z]))"
+        ),
+        r"\\,",
+    ),
 )
 
 

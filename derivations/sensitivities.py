@@ -98,7 +98,8 @@ class HasOptima(HasCurves):
             Look for the largest value instead.
         digits : int, optional
             So many digits of a ridge penalty that minimises the test error, of spiked random
-            features with the square loss and of one gradient step.
+            features with the square loss and of one gradient step. A bound that is best is exact,
+            and what is there are floats: ``found.digits`` is None.
         progress : bool
             Show a bar over several optima that take longer than a second.
         **parameters

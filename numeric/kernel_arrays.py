@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,6 @@ class KernelArrays(Levels):
         self._kernel = kernel
         self._lock = threading.RLock()
         self._ones: dict[tuple[int, int], Array] = {}
-        self._compiled: ModuleType | None = None
         self._grid: ProductGrid | None = None
         line: Line | ProductGrid | None = None
         if kernel.tables is not None:
@@ -133,13 +131,6 @@ class KernelArrays(Levels):
         if self.panels:
             fine.append(arrays[3 * len(fine)])
         return sum(int(array.shape[1]) for array in fine or self.data) or 1
-
-    def compiled(self) -> ModuleType:
-        """Return the compiled kernel; finding it in the cache takes as long as some 100 solves."""
-        # Without our lock: loading takes one of its own, and returns one module to all threads.
-        if self._compiled is None:
-            self._compiled = self._kernel.compiled()
-        return self._compiled
 
     def _one_of(self, level: int, rule: int) -> tuple[Any, ...]:
         """Return the arguments of a level of grids with one rule in the place of all three."""

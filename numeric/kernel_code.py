@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from types import ModuleType
 
 import numpy as np
@@ -67,10 +68,10 @@ class KernelCode:
     moving : bool
         Integrands on fixed nodes hold functions of the unknowns, whose growth no table shows.
     width_source : str
-        Defines ``integrand_width(parameters…, unknowns…)``, the smallest scale on which integrands
-        vary; may be empty.
+        Defines ``width_at(rows, outputs)``, the smallest scale on which integrands vary; may be
+        empty.
     unknown_results : tuple of str
-        The results that it takes after the parameters.
+        The unknowns of the equations.
     inner_nodes : tuple of str
         Further Gaussian variables, whose arrays stand between node and tables: all arrays run over
         a grid. Then `table_source` defines ``product_scales``, ``product_tables`` and
@@ -109,7 +110,9 @@ class KernelCode:
     def load(self, cache: FileCache) -> LoadedKernel:
         """Load tables and the plain solver; the compiled one waits until it is asked for."""
 
+        @lru_cache(maxsize=1)
         def compiled() -> ModuleType:
+            # Finding it in the cache takes as long as some 100 solves.
             return cache.load_module("solver", self.solver_source)
 
         tables = cache.load_module("tables", self.table_source) if self.table_source else None
@@ -132,7 +135,7 @@ class LoadedKernel:
     compiled : callable
         Returns the generated module with ``solve_batch`` in numba; called when it pays.
     widths : module or None
-        Generated: ``integrand_width``.
+        Generated: ``width_at``.
     """
 
     code: KernelCode

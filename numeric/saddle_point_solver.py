@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -150,8 +150,7 @@ def solve_rows(
     def work(begin: int, end: int) -> None:
         part = slice(begin, end)
         first = None if start is None else start[part]
-        rows = _Rows(kernel, arrays, parameters[part], first, total)
-        *tables, info, nodes[part] = _refined(rows, rtol)
+        *tables, info, nodes[part] = _refined(kernel, arrays, parameters[part], first, total, rtol)
         # The square of an unknown that vanishes is known to the square of rounding, no better.
         least = _LEAST_ERROR * np.max(np.abs(tables[0]), axis=1, initial=0.0)
         for column, k, kind in columns:
@@ -229,81 +228,68 @@ def refusal(
     )
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Some rows of a batch that has `total` of them, on arrays that they share."""
-
-    kernel: LoadedKernel
-    arrays: KernelArrays
-    parameters: Array
-    start: Array | None
-    total: int
-
-    def __getitem__(self, rows: Any) -> _Rows:
-        start = None if self.start is None else self.start[rows]
-        return replace(self, parameters=self.parameters[rows], start=start)
-
-
-def _refined(rows: _Rows, rtol: float) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+def _refined(
+    kernel: LoadedKernel, arrays: KernelArrays, parameters: Array, start: Array | None,
+    total: int, rtol: float,
+) -> tuple[Array, Array, Array, NDArray[np.int64]]:  # fmt: skip
     """Return results, errors, info and nodes, refined until they are good or stop improving."""
-    n, width, kernel = len(rows.parameters), len(rows.kernel.outputs), rows.kernel
+    n, width, code = len(parameters), len(kernel.outputs), kernel.code
     results, errors, info = np.empty((n, width)), np.empty((n, width)), np.empty((n, 3))
-    columns = [kernel.outputs.index(x) for x in kernel.code.unknowns if x in kernel.outputs]
+    columns = [kernel.outputs.index(x) for x in code.unknowns if x in kernel.outputs]
 
     def solve(
         part: NDArray[np.int64], level: int, shaken: bool = False
     ) -> tuple[Array, Array, Array]:
-        near = rows[part]
+        first = None if start is None else start[part]
         if shaken:
-            known = len(columns) == len(kernel.code.unknowns)
-            near = replace(near, start=results[part][:, columns] if known else None)
-        elif level and rows.arrays.has_grid and columns:
+            first = results[part][:, columns] if len(columns) == len(code.unknowns) else None
+        elif level and arrays.has_grid and columns:
             # All of them begin at the first level; on a finer grid, next to what is known.
-            start = np.where(info[part, :1] >= 0, results[part][:, columns], np.nan)
-            near = replace(near, start=start)
-        return _run(near, level, shaken=shaken)
+            first = np.where(info[part, :1] >= 0, results[part][:, columns], np.nan)
+        rules = (arrays.shaken(level) if shaken else None) or arrays[level]
+        # Where compiling does not pay; grids are slow in Python.
+        plain = not arrays.has_grid and total * (arrays.nodes(level) + _OVERHEAD) <= _PLAIN_SIZE
+        starts = () if first is None else (np.ascontiguousarray(first, dtype=float),)
+        return _run(kernel, parameters[part], rules, starts, plain)
 
-    def integrand_width(part: NDArray[np.int64]) -> Array:
-        assert kernel.widths is not None
-        names = kernel.code.unknown_results
-        unknowns = [results[part, kernel.outputs.index(x)] for x in names]
-        found: Array = kernel.widths.integrand_width(*rows.parameters[part].T, *unknowns)
-        return found
+    widths = None
+    if kernel.widths is not None and arrays.refinable:
+        width_at = kernel.widths.width_at
 
-    widths = integrand_width if kernel.widths and rows.arrays.refinable else None
-    levels, unseen = refined(
-        rows.arrays, np.arange(n), (results, errors, info), solve, widths, rtol
-    )
+        def widths(part: NDArray[np.int64]) -> Array:
+            found: Array = width_at(parameters[part], results[part])
+            return found
+
+    levels, unseen = refined(arrays, np.arange(n), (results, errors, info), solve, widths, rtol)
     # Nothing is known where the rules are too coarse to see the integrand.
     errors[unseen] = np.inf
     nodes = np.zeros(n, dtype=np.int64)
     for level in np.unique(levels):
-        nodes[levels == level] = rows.arrays.nodes(int(level))
+        nodes[levels == level] = arrays.nodes(int(level))
     return results, errors, info, nodes
 
 
-def _run(rows: _Rows, level: int, *, shaken: bool = False) -> tuple[Array, Array, Array]:
-    """Return results, errors and info at a level of refinement."""
-    n = len(rows.parameters)
-    parameters = np.ascontiguousarray(rows.parameters, dtype=float)
-    width = len(rows.kernel.outputs)
+def _run(
+    kernel: LoadedKernel, parameters: Array, arrays: tuple[Any, ...], starts: tuple[Array, ...],
+    plain: bool,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Return results, errors and info on the arrays of a level, where possible in plain Python."""
+    n, width = len(parameters), len(kernel.outputs)
+    parameters = np.ascontiguousarray(parameters, dtype=float)
     found = np.empty((n, width)), np.empty((n, width)), np.empty((n, 3))
-    arrays = (rows.arrays.shaken(level) if shaken else None) or rows.arrays[level]
-    starts = () if rows.start is None else (np.ascontiguousarray(rows.start, dtype=float),)
     # Nothing that was computed before counts: the last bits would depend on it.
     todo = np.ones(n, dtype=bool)
-    size = rows.total * (rows.arrays.nodes(level) + _OVERHEAD)
-    if not rows.arrays.has_grid and size <= _PLAIN_SIZE:
+    if plain:
         lists = [a.tolist() if isinstance(a, np.ndarray) else a for a in arrays]
-        rows.kernel.plain.solve_batch(parameters, *lists, *found, *starts)
+        kernel.plain.solve_batch(parameters, *lists, *found, *starts)
         # Plain Python raises where compiled arithmetic goes on (log of a negative number).
         todo = np.isnan(found[2][:, 0])
     if todo.all():
-        rows.arrays.compiled().solve_batch(parameters, *arrays, *found, *starts)
+        kernel.compiled().solve_batch(parameters, *arrays, *found, *starts)
     elif todo.any():
         left = tuple(a[todo] for a in found)
-        compiled = rows.arrays.compiled()
-        compiled.solve_batch(parameters[todo], *arrays, *left, *(s[todo] for s in starts))
+        rest = (s[todo] for s in starts)
+        kernel.compiled().solve_batch(parameters[todo], *arrays, *left, *rest)
         for a, b in zip(found, left, strict=True):
             a[todo] = b
     return found

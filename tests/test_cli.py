@@ -450,6 +450,34 @@ def test_sample_complexities_are_read_as_documented(text, values):
     assert sample_complexities()("--alpha")(text) == values
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("conjecture x>0 --over x=0:1 --dimension 2", "belongs to random targets"),
+        ("conjecture x>0 --over x=0:1 --set alpha=2", "--set belongs to --model"),
+        ("conjecture test_error>0 --over alpha=1:2 --model srf --set alfa=2", "--set: "),
+        ("expect cos(a*z) --parameter a:real --parameter a:positive", "a is declared twice"),
+        ("expect u*v --joint 0.5 --variances 1", "needs two values with a comma"),
+        ("hermite tanh(a*z) --parameter a:real --certified", "--certified needs numbers"),
+        ("gradient relu x1 x2", "give one TARGET"),
+        ("kernel spiked-random-features --at alpha=1 --out k.c", "--at gives values for --tables"),
+        ("kernel spiked-random-features --tables baked --at a=x --out k.c", "--at a: 'x' is not"),
+        ("kernel ridge-regression --student erf --out k.c", "--student belongs to"),
+        ("one-step risk --ridge 1 --paper-ridge 1 --over alpha=1:2:3", "are one penalty"),
+        ("one-step risk --features gaussian", "--features is about --simulate"),
+        ("one-step spectrum --store here", "--store is about --simulate"),
+        ("optimal --step-bounds 0.1:2", "--step-bounds belongs to --joint"),
+        ("srf curve --labels probit", "--labels belongs to --loss"),
+        ("srf figure 3", "a figure needs a file: add --out figure3.png"),
+        ("leap a*x1 --parameter a --parameter a", "names 'a' twice"),
+        ("curve --alpha ,", "no number is given"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(run, command, message):
+    code, out, err = run(*command.split())
+    assert code == 2 and not out and message in err, err
+
+
 AXIS = axis("a=1:2:3", {"a": "alpha", "n": "noise"}, from_zero={"noise"}, bare=True)
 
 

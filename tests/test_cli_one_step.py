@@ -223,7 +223,21 @@ def test_spectrum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "largest eigenvalue of the kernel" in text
     data = xr.load_dataset(out.with_suffix(".nc"))
     assert float(data["weights_singular_value"]) == pytest.approx(3.3128342083, rel=1e-9)
-    assert "simulated_kernel_eigenvalues" in data
+    # The table compares with what the networks have after their step.
+    after = data.isel(simulated_step=-1)
+    measured = {
+        "singular value": after["simulated_singular_values"][:, 0],
+        "with the teacher": after["simulated_teacher_alignment"],
+        "with the readout": after["simulated_readout_alignment"],
+        "the kernel": after["simulated_kernel_eigenvalues"][:, 0],
+        "with the labels": after["simulated_label_alignment"],
+    }
+    for words, values in measured.items():
+        (row,) = (line for line in text.splitlines() if words in line and "│" in line)
+        mean, error = map(float, row.split("│")[2].split("±"))
+        first, second = values.values
+        assert error == pytest.approx(abs(first - second) / 2, rel=0.1)
+        assert mean == pytest.approx((first + second) / 2, abs=error / 5)
 
 
 def test_the_published_example_has_an_outlier_with_the_full_loss(

@@ -1,6 +1,7 @@
 """The documentation is complete, and its formulas are converted; the pages run when it is built."""
 
 import ast
+import importlib
 import importlib.util
 import inspect
 import re
@@ -37,6 +38,12 @@ def test_the_reference_lists_every_public_name() -> None:
     }
 
 
+def test_names_of_the_reference_are_there() -> None:
+    for name in LISTED - set(gs.__all__):
+        module, _, thing = name.rpartition(".")
+        assert hasattr(importlib.import_module(f"giantstep.{module}"), thing), name
+
+
 def test_the_reference_lists_what_pages_import_from_modules() -> None:
     imports = re.compile(r"^from giantstep\.[\w.]+ import (?:\([^)]*\)|.*)$", re.MULTILINE)
     files = [*DOCS.glob("*.md"), *DOCS.glob("[!a]*/*.md"), *DOCS.glob("gallery/*.py")]
@@ -60,12 +67,14 @@ def test_the_reference_lists_what_pages_import_from_modules() -> None:
 def test_references_to_homes_and_to_inherited_members_are_resolved() -> None:
     described = _extension("reference_pages").described
     known = {"giantstep.activation", "giantstep.Kernel.solve", "giantstep.pages.Reported.report"}
-    assert described(".activations.activation", "", known) == "giantstep.activation"
-    assert described(".kernel.Kernel.solve", "", known) == "giantstep.Kernel.solve"
-    assert described("report", "giantstep.Curve", known) == "giantstep.pages.Reported.report"
-    assert described(".targets.target.target", "", {"giantstep.target"}) == "giantstep.target"
-    assert described(".expressions.solve", "", known) is None
-    assert described("activation", "giantstep.Curve", known) is None
+    assert described("activation", None, known) == "giantstep.activation"
+    assert described(".activations.activation", None, known) == "giantstep.activation"
+    assert described(".kernel.Kernel.solve", None, known) == "giantstep.Kernel.solve"
+    assert described("report", gs.Curve, known) == "giantstep.pages.Reported.report"
+    assert described(".targets.target.target", None, {"giantstep.target"}) == "giantstep.target"
+    assert described(".claims.evidence", None, {"giantstep.evidence"}) == "giantstep.evidence"
+    assert described("activation", gs.Curve, known) is None
+    assert described(".expressions.solve", None, known) is None
 
 
 def test_every_claim_is_on_a_page_of_results() -> None:
@@ -106,6 +115,13 @@ def test_bars_stand_close_and_do_not_grow_with_an_exponent() -> None:
     assert bars == [' stretchy="false" lspace="0" rspace="0"'] * 2
     norm = mathml(r"\|f\|^2", block=False)
     assert re.findall(r"<msup>\s*<mo([^>]*)>‖", norm) == [' stretchy="false"']
+
+
+def test_names_of_functions_stand_apart_from_a_factor_before_them() -> None:
+    mathml = _extension("latex_to_mathml").mathml
+    assert "<mspace" in mathml(r"2 \operatorname{asin}{\left(x \right)}", block=False)
+    assert "<mspace" in mathml(r"\frac{1}{2} \log x", block=False)
+    assert "<mspace" not in mathml(r"x + \log x", block=False)
 
 
 def test_an_unknown_command_is_refused() -> None:

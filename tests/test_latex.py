@@ -64,6 +64,29 @@ def test_lines_have_the_width_of_a_text(fragment):
         assert extent(text) <= 1.1 * WIDTH
 
 
+@pytest.mark.parametrize(
+    ("symbol", "width"),
+    [
+        # In em: the width of the symbol in Computer Modern and the space that TeX sets around it.
+        *((relation, 0.7778 + 2 * 5 / 18) for relation in "=<>"),
+        *(
+            (relation, 0.7778 + 2 * 5 / 18)
+            for relation in (r"\le ", r"\ge ", r"\simeq ", r"\approx ")
+        ),
+        *((operator, 0.7778 + 2 * 4 / 18) for operator in ("+", "-", r"\times ")),
+        (r"\cdot ", 0.2778 + 2 * 4 / 18),
+        (r"\to ", 1 + 2 * 5 / 18),
+        (r"\quad ", 1.0),
+        (r"\qquad ", 2.0),
+        (r"\;", 5 / 18),
+        (r"\:", 4 / 18),
+    ],
+)
+def test_widths_are_about_those_of_tex(symbol, width):
+    # A letter is half an em wide, and one here.
+    assert extent(f"a{symbol}b") - extent("ab") == pytest.approx(2 * width, rel=0.12)
+
+
 def test_rows_of_a_broken_equation_are_those_of_the_equation():
     rows = broken(f"y = {LONG}").split(r" \\ ")
     assert len(rows) > 2 and all(extent(row) <= WIDTH for row in rows)

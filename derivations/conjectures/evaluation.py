@@ -173,13 +173,7 @@ class Bounds:
 
 
 def bounds_at(exprs: Sequence[sp.Expr], point: Mapping[sp.Symbol, sp.Rational]) -> list[Bounds]:
-    """Return bounds of expressions at an exact point.
-
-    Raises
-    ------
-    GiantstepError
-        If a value cannot be computed there.
-    """
+    """Return bounds of expressions at an exact point."""
     marks: dict[sp.Expr, sp.Symbol] = {}
     values: dict[sp.Symbol, Bounds] = {}
     for output in sorted({o for x in exprs for o in x.atoms(ModelOutput)}, key=str):

@@ -77,18 +77,8 @@ class Range:
 def read_range(name: str, value: Any) -> Range | sp.Expr:
     """Return a range, or one number for a quantity that is held fixed, or :data:`BEST`.
 
-    Parameters
-    ----------
-    name : str
-        Of the variable.
-    value : pair of numbers, Interval, number or str
-        (0, 2), sp.Interval.open(0, 2), 0.1, "0:2", "[0, 2)", "0.1", "positive" or "best". Floats
-        mean the decimal numbers that they print as; an end may be infinite.
-
-    Raises
-    ------
-    ParameterError
-        If it is none of these, or empty.
+    Ranges are (0, 2), sp.Interval.open(0, 2), "0:2", "[0, 2)" or "positive". Floats mean the
+    decimal numbers that they print as; an end may be infinite.
     """
     if isinstance(value, str):
         text = value.strip()
@@ -131,13 +121,7 @@ def _nonempty(name: str, found: Range) -> Range:
 
 
 def exact_number(name: str, value: Any) -> sp.Expr:
-    """Return a number or a text as an exact number; infinity is allowed.
-
-    Raises
-    ------
-    ParameterError
-        If it is neither.
-    """
+    """Return a number or a text as an exact number; infinity is allowed."""
     if isinstance(value, str):
         text = value.strip()
         if text in ("inf", "+inf", "oo", "-inf", "-oo"):
@@ -226,16 +210,7 @@ class Problem:
 def problems(
     statement: Any, over: Mapping[Any, Any], where: Sequence[Any], outputs: Outputs | None
 ) -> tuple[Statement, list[Problem]]:
-    """Return a statement, and the relations that it consists of.
-
-    Raises
-    ------
-    ParameterError
-        If a quantity has no range, a range is empty or belongs to nothing, or contradicts the
-        assumptions on a symbol.
-    ExpressionError
-        If a text cannot be read.
-    """
+    """Return a statement, and the relations that it consists of."""
     named = {_key(key): value for key, value in over.items()}
     found = {name: read_range(name, value) for name, value in named.items()}
     read = read_statement(statement, list(named), outputs)
@@ -412,11 +387,6 @@ def _shares(ranges: Mapping[str, Range], where: Sequence[Comparison]) -> list[_S
     """Return the parts of ranges on which the conditions on one variable hold.
 
     Each comes with the other conditions, and with variables of which one number is left.
-
-    Raises
-    ------
-    ParameterError
-        If nothing is left.
     """
     rest: list[Comparison] = []
     parts: dict[str, list[Range]] = {name: [one] for name, one in ranges.items()}

@@ -284,13 +284,7 @@ def box_goal(problem: Problem) -> Goal:
 
 
 def require_points(problem: Problem) -> None:
-    """Refuse conditions that no point of the ranges meets.
-
-    Raises
-    ------
-    ParameterError
-        If that is proven.
-    """
+    """Refuse conditions that no point of the ranges meets."""
     if not problem.where or problem.outputs:
         return
     ranges = {x: problem.ranges[x.name] for x in problem.symbols}

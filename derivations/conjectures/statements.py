@@ -215,19 +215,8 @@ def read_statement(
 ) -> Statement:
     """Return a statement from text, a relation of SymPy, or what functions here return.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Variables that a text may hold.
-    outputs : Outputs, optional
-        Of the model whose outputs a text may hold.
-
-    Raises
-    ------
-    ParameterError
-        If it is none of these, or is decided already.
-    ExpressionError
-        If a text cannot be read.
+    A text may hold the variables `names` and the `outputs` of a model. What is decided already is
+    refused.
     """
     if isinstance(statement, Comparison | Monotone | Independent | Together):
         return statement
@@ -265,13 +254,7 @@ WORDS: dict[str, Callable[..., Statement]] = {
 
 
 def parsed(text: str, argument: str) -> ast.expr:
-    """Return the tree of a text of one line.
-
-    Raises
-    ------
-    ExpressionError
-        If the text is too long or no expression.
-    """
+    """Return the tree of a text of one line."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(
             f"{argument} has {len(text)} characters; at most {MAX_LENGTH} are read"

@@ -227,22 +227,7 @@ def is_about_targets(over: Mapping[Any, Any], statement: Any) -> bool:
 def target_statement(
     statement: Any, names: Sequence[str], numbers: Sequence[str] = ()
 ) -> TargetStatement:
-    """Return a statement about the targets that are named.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Of targets and numbers.
-    numbers : sequence of str
-        Which are numbers.
-
-    Raises
-    ------
-    ParameterError
-        If it is neither a text nor a function.
-    ExpressionError
-        If a text cannot be read, or does not hold one of the names.
-    """
+    """Return a statement, a text or a function, about targets and numbers that are named."""
     shown = " and ".join(names)
     if callable(statement):
         if numbers:

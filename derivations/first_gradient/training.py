@@ -365,13 +365,6 @@ class NetworkFunctions:
 def network_functions(student: Activation, target: Target) -> NetworkFunctions:
     """Return student, its derivative and target for a simulation.
 
-    Raises
-    ------
-    AssumptionError
-        If the student jumps: it has no weak derivative.
-    EmissionError
-        If a function in them has no counterpart in NumPy or SciPy.
-
     Examples
     --------
     >>> import numpy as np

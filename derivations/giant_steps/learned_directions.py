@@ -366,16 +366,9 @@ class StepSpectrum:
 def adapted_basis(
     chain: Sequence[Subspace], relevant: Subspace, certain: Subspace | None = None
 ) -> tuple[Direction, ...]:
-    """Return an orthonormal basis of V* that is adapted to a chain of subspaces.
+    """Return an orthonormal basis of V* (`relevant`) that is adapted to subspaces U_1, U_2, ….
 
-    Parameters
-    ----------
-    chain : sequence of Subspace
-        U_1, U_2, …, each inside the next.
-    relevant : Subspace
-        V*, which holds all of them.
-    certain : Subspace, optional
-        What is certainly learned of the last one; all of it by default.
+    Each is inside the next. `certain` is what is certainly learned of the last one; by default all.
 
     Examples
     --------
@@ -465,15 +458,10 @@ def _predicted(direction: Direction, step: int) -> bool | None:
 def step_spectra(
     result: GiantStepsResult, directions: Sequence[Direction], *, shared: bool
 ) -> tuple[StepSpectrum, ...]:
-    """Return singular values after each step.
+    """Return singular values after each step, of directions that are a basis of V*.
 
-    Parameters
-    ----------
-    directions : sequence of Direction
-        An orthonormal basis of V*.
-    shared : bool
-        Whether to look outside U_t at what neurons of equal readout and bias have in common, or at
-        the updates.
+    Outside U_t what neurons of equal readout and bias have in common is looked at if `shared`, else
+    the updates.
     """
     rows = np.array([direction.vector for direction in directions])
     part = "shared" if shared else "updates"

@@ -168,22 +168,10 @@ def population_overlaps(
     step_size: float,
     student: PopulationStudent = PopulationStudent.SHIFTED_SINE,
 ) -> list[Array]:
-    r"""Return the neurons' overlaps with the coordinates of the target after each step.
+    r"""Return the neurons' overlaps with the coordinates of the target after each step, in floats.
 
-    Parameters
-    ----------
-    target : Target or str
-        A polynomial.
-    readouts : ndarray, shape (p,)
-        Neurons 2i and 2i + 1 form a pair and start equal; their readouts have to be opposite.
-    step_size : float
-        η in units of p.
-
-    Returns
-    -------
-    list of ndarray, shape (p, r)
-        Entry t after t steps, from t = 0; ordinary floating point. Infinite or NaN where the
-        network has diverged.
+    The target is a polynomial. Neurons 2i and 2i + 1 form a pair and start equal; their readouts
+    have to be opposite. η is in units of p. Infinite or NaN where the network has diverged.
 
     Examples
     --------

@@ -13,6 +13,7 @@ import numpy as np
 from ...digits import MOST_DIGITS, error_text
 from ...errors import ConvergenceError
 from ...numeric.cache import FileCache
+from ...numeric.fast_nodes import fast_nodes
 from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution
 from ...runtime.generated import PreciseKernel
@@ -235,17 +236,13 @@ def _solved(
             bar.total = total
             bar.update(done - bar.n)
 
-        return solve_precisely(
-            precise,
-            values,
-            ctx=ctx,
-            digits=digits,
-            start=start,
-            data=numbers,
-            progress=progress,
-            accuracy=ctx.mpf(10) ** (-most_digits - _SPARE_DIGITS),
-            **_line(kernel, values, int(batch.nodes[0]), digits, ctx),
-        )
+        line = _line(kernel, values, int(batch.nodes[0]), digits, ctx)
+        accuracy = ctx.mpf(10) ** (-most_digits - _SPARE_DIGITS)
+        with fast_nodes(ctx):
+            return solve_precisely(
+                precise, values, ctx=ctx, digits=digits, start=start, data=numbers,
+                progress=progress, accuracy=accuracy, **line,
+            )  # fmt: skip
 
 
 def _line(

@@ -423,15 +423,7 @@ class AmplitudeMinimum:
 
 
 def float_distance(error: AmplitudeError) -> ScaledDistance:
-    """Return J in floating point.
-
-    Raises
-    ------
-    EmissionError
-        If a function has no counterpart in NumPy or SciPy.
-    ConvergenceError
-        If quadrature does not settle.
-    """
+    """Return J in floating point."""
     slope = error.student.derivative
     smoothed: Callable[..., Any]
     smoothed_slope: Callable[..., Any]
@@ -453,13 +445,7 @@ def float_distance(error: AmplitudeError) -> ScaledDistance:
 
 
 def least_error(error: AmplitudeError, distance: ScaledDistance) -> AmplitudeMinimum:
-    """Minimise J over all real amplitudes.
-
-    Raises
-    ------
-    ConvergenceError
-        If no minimum is found.
-    """
+    """Minimise J over all real amplitudes."""
     oscillating = _oscillates(error)
     farthest = _farthest(distance, oscillating)
     result = _scan(distance, farthest, oscillating)
@@ -510,13 +496,7 @@ def least_error(error: AmplitudeError, distance: ScaledDistance) -> AmplitudeMin
 def precise_minimum(
     error: AmplitudeError, start: AmplitudeMinimum, digits: int, *, show_progress: bool = True
 ) -> tuple[str, str]:
-    """Return amplitude and least error as texts of so many digits.
-
-    Raises
-    ------
-    ConvergenceError
-        If the digits are not reached.
-    """
+    """Return amplitude and least error as texts of so many digits."""
     if start.exact is not None:
         h, value = (held_digits(x.evalf(digits + _SPARE_DIGITS), digits) for x in start.exact)
         return h, value
@@ -816,27 +796,9 @@ def certified_tau_star(
 ) -> CertifiedValues:
     """Return τ_* as a proven interval, or a proven upper bound of it where no more is proven.
 
-    Parameters
-    ----------
-    minimum : AmplitudeMinimum
-        What was found in floating point; only where to look.
-    digits : int
-        Digits of the value.
-    progress : bool, optional
-        Progress bar; by default where the error stream is a terminal.
-
-    Returns
-    -------
-    CertifiedValues
-        ``tau_star`` and, if there is one best amplitude up to symmetry, ``amplitude``; or
-        ``tau_star_upper``, the enclosure of J at an amplitude, whose upper end bounds τ_*.
-
-    Raises
-    ------
-    CertificationError
-        If not even that can be enclosed.
-    MissingDependencyError
-        If python-flint is not installed.
+    The values are ``tau_star`` and, if there is one best amplitude up to symmetry, ``amplitude``;
+    or ``tau_star_upper``, the enclosure of J at an amplitude, whose upper end bounds τ_*. What was
+    found in floating point, `minimum`, only says where to look.
     """
     flint = require_flint()
     bits = math.ceil((digits + 2) * math.log2(10)) + GUARD_BITS

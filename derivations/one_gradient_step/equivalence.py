@@ -193,11 +193,6 @@ FAILURE_EXPONENT = (DEGREE - 1) / (2 * DEGREE)
 def failure_exponent(degree: int) -> sp.Rational:
     r"""Return (k - 1)/(2k): from :math:`\eta \sim N^{(k-1)/(2k)}` the degree k is visible.
 
-    Raises
-    ------
-    ParameterError
-        If `degree` is not a whole number >= 2.
-
     Examples
     --------
     >>> [failure_exponent(k) for k in (2, 3, 5)]

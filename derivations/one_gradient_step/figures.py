@@ -150,33 +150,12 @@ def risk_data(
     ridge: object = None,
     simulated: FiniteSizes | None = None,
 ) -> xr.Dataset:
-    """Return the risk over one parameter, with simulations next to it.
+    """Return ``model.curve`` over one parameter as a dataset, with simulations next to it.
 
-    Parameters
-    ----------
-    model : OneGradientStep
-        Has the other parameters. Where it has no `alpha0`, the samples of the step follow alpha.
-    over : {"alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge"}
-    values : sequence of float
-        Where on that axis.
-    ridge : float or PaperRidge, optional
-        Needed unless the axis is the penalty.
-
-    Returns
-    -------
-    xarray.Dataset
-        What ``model.curve`` returns, over `over`, with ``best_linear_error``; simulated means
-        as ``network_risk_initial``, ``gaussian_improvement``, … with their ``…_standard_error``,
-        over ``simulated``. Attributes hold the model. After an interrupt, ``interrupted`` is 1
-        among them, and the means at values that were not finished are nan.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is outside its range.
-    KeyboardInterrupt
-        If interrupted before all repetitions at one value had finished. Finished ones are in the
-        store nevertheless.
+    Simulated means are ``network_risk_initial``, ``gaussian_improvement``, … with their
+    ``…_standard_error``, over ``simulated``. After an interrupt, ``interrupted`` is 1 among the
+    attributes, and the means at values that were not finished are nan; KeyboardInterrupt is raised
+    if there are none. `ridge` is needed unless the axis is the penalty.
     """
     penalty = _penalty(over, ridge)
     grid = checked_values(over, values)
@@ -213,11 +192,6 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None, **style: Any) -> Any:
 
     Lines are the theory, squares the model with Gaussian features, circles networks, with the
     standard errors of their means. A dotted vertical line marks n = N, where the risk peaks.
-
-    Raises
-    ------
-    ParameterError
-        If `data` is something else.
     """
     over = _only_axis(data)
     if over is None:
@@ -430,29 +404,11 @@ def phase_data(
     *,
     ridge: object = None,
 ) -> xr.Dataset:
-    """Return the risk over two parameters.
+    """Return ``model.curve`` over two parameters as a dataset, with ``relative_improvement``.
 
-    Parameters
-    ----------
-    model : OneGradientStep
-        Has the other parameters. Where it has no `alpha0`, the samples of the step follow alpha.
-    x, y : str
-        Two different of "alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge".
-    ridge : float or PaperRidge, optional
-        Needed unless an axis is the penalty.
-
-    Returns
-    -------
-    xarray.Dataset
-        What ``model.curve`` returns, over `y` and `x`, with ``relative_improvement`` and
-        ``best_linear_error``. If the step size is an axis, also the step sizes from which the
-        first layer and the kernel have an outlier, over the other axis:
-        ``critical_step_size_weights`` and ``critical_step_size_kernel``; inf where there is none.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is outside its range.
+    If the step size is an axis, also the step sizes from which the first layer and the kernel have
+    an outlier, over the other axis: ``critical_step_size_weights`` and ``…_kernel``; inf where
+    there is none. `ridge` is needed unless an axis is the penalty.
     """
     if x == y:
         raise ParameterError(f"the two axes must differ, got {x!r} twice")
@@ -478,17 +434,7 @@ def _with_phases(data: xr.Dataset, model: OneGradientStep) -> xr.Dataset:
 
 
 def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = None) -> Any:
-    """Draw what :func:`phase_data` returned, as a heat map with contour lines.
-
-    Parameters
-    ----------
-    quantity : {"improvement", "relative_improvement", "risk_initial", "risk_trained"}
-
-    Raises
-    ------
-    ParameterError
-        If an argument is something else.
-    """
+    """Draw what :func:`phase_data` returned, as a heat map with contour lines."""
     if not is_one_of(quantity, QUANTITIES):
         raise ParameterError(f"quantity must be one of {', '.join(QUANTITIES)}, got {quantity!r}")
     shown = getattr(data, "data_vars", {}).get(quantity)
@@ -563,18 +509,7 @@ def optimal_data(
 
 
 def plot_optimal(data: xr.Dataset, *, ax: Any = None) -> Any:
-    """Draw the smallest risks, and the penalties that reach them, side by side.
-
-    Parameters
-    ----------
-    data : xarray.Dataset
-        As :func:`optimal_data` returns it. Penalties that are 0 or inf are not drawn.
-
-    Raises
-    ------
-    ParameterError
-        If `data` is something else.
-    """
+    """Draw what :func:`optimal_data` returned: smallest risks and their finite penalties."""
     if "ridge_trained" not in getattr(data, "data_vars", {}) or "model" not in data.attrs:
         raise ParameterError("data must be a dataset as returned by optimal_data")
     model = _model_of(data)
@@ -608,23 +543,9 @@ _WIDTH, _HEIGHT = 6.0, 4.2
 def spectra_data(found: Mapping[str, Any], simulation: xr.Dataset | None = None) -> xr.Dataset:
     """Return densities, outliers and simulated spectra as labelled arrays.
 
-    Parameters
-    ----------
-    found : mapping
-        ``weights``: a WeightSpike, ``kernel``: a ConjugateKernel, or one of the two.
-    simulation : xarray.Dataset, optional
-        As ``model.simulate_spectra`` returns it.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``weights_density`` over ``singular_value``, ``kernel_…`` as the kernel has them, numbers
-        such as ``weights_alignment_teacher``, and ``simulated_…``.
-
-    Raises
-    ------
-    ParameterError
-        If there is no spectrum.
+    `found` holds ``weights``, a WeightSpike, and ``kernel``, a ConjugateKernel, or one of the two.
+    Of them there are ``weights_density`` over ``singular_value``, ``kernel_…`` as the kernel has
+    them, numbers such as ``weights_alignment_teacher``, and ``simulated_…``.
     """
     import xarray as xr
 
@@ -652,18 +573,7 @@ def spectra_data(found: Mapping[str, Any], simulation: xr.Dataset | None = None)
 def plot_spectra(
     found: Mapping[str, Any], simulation: xr.Dataset | None = None, *, ax: Any = None
 ) -> Any:
-    """Draw spectra side by side, over simulated ones.
-
-    Parameters
-    ----------
-    found, simulation
-        As for :func:`spectra_data`.
-
-    Raises
-    ------
-    ParameterError
-        If there is no spectrum.
-    """
+    """Draw the spectra of :func:`spectra_data` side by side, over simulated ones."""
     _check(found)
     with drawing(ax, size=(_WIDTH * len(found), _HEIGHT), panels=len(found)) as (panels, _):
         axes = dict(zip(found, panels, strict=True))

@@ -478,15 +478,8 @@ def _second_hermite(student: str) -> str:
 def expected_matrix(model: OneGradientStep, weights: Real) -> Real:
     r"""Return :math:`\mathbb{E}_x\,\sigma(W^\top x)\,\sigma(x^\top W)` of the (centred) student.
 
-    Parameters
-    ----------
-    weights : array (d, N)
-        A column for each neuron, of any length.
-
-    Raises
-    ------
-    ClosedFormNotFoundError
-        If the rules for Gaussian pairs give no closed form, as for tanh.
+    Weights have a column for each neuron. ClosedFormNotFoundError if the rules for Gaussian pairs
+    give none, as for tanh.
     """
     pair, mean = _functions(model.student)
     inner = weights.T @ weights

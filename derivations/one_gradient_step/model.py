@@ -946,13 +946,7 @@ def _checked(
     centre: object,
     cache_folder: object,
 ) -> dict[str, Any]:
-    """Return the arguments of a model as texts, floats and booleans.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is of the wrong kind or outside its range; the message names it.
-    """
+    """Return the arguments of a model as texts, floats and booleans."""
     if not is_one_of(loss, _LOSSES):
         raise ParameterError(
             f"loss must be 'half', for (1/2n) sum (f - y)^2 as in the formulas, or 'full', for "

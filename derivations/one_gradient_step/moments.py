@@ -176,15 +176,7 @@ def _derivation(name: str, *, argument: str) -> dict[str, Any]:
 def exact_moments(name: str) -> dict[str, sp.Expr]:
     r"""Derive mean, linear coefficient, residual variance and slope variance of a function.
 
-    Parameters
-    ----------
-    name : str
-        Catalogue name or expression in z.
-
-    Returns
-    -------
-    dict of str to Expr
-        Zeros are decided exactly; the slope variance of a function that jumps is nan.
+    Zeros are decided exactly; the slope variance of a function that jumps is nan.
     """
     function = _function(name)
     if isinstance(function, DirectionalTeacher):
@@ -214,13 +206,7 @@ def _texts(exact: dict[str, sp.Expr], digits: int) -> dict[str, str]:
 
 
 def require_centred(student: Moments, teacher: Moments) -> None:
-    """Refuse functions with a mean.
-
-    Raises
-    ------
-    AssumptionError
-        If student or teacher has a mean; the message says what it does.
-    """
+    """Refuse functions with a mean."""
     if student.mean:
         raise AssumptionError(
             f"student {student.name!r} is not centred: its mean is mu_0 = {student.mean:.6g}. Its "

@@ -32,12 +32,7 @@ c = sp.Symbol("c", real=True)
 
 
 def pair_kernel(f: Activation, sigma: Activation, centre: bool = False) -> sp.Expr | None:
-    """Return F in closed form, or None if the rules give none.
-
-    Parameters
-    ----------
-    centre : bool
-        Take f minus its mean. The mean of σ plays no part in gradients.
+    """Return F in closed form, or None if the rules give none; `centre` takes f minus its mean.
 
     Examples
     --------

@@ -258,15 +258,10 @@ RIDGELESS, LEAST_SQUARES = "ridgeless", "least squares"
 
 
 def risk_kernel(model: OneGradientStep, kind: str = RIDGE) -> Kernel:
-    """Return a kernel of the risk.
+    """Return a kernel of the risk, whose defaults are those of a model, but for the penalty.
 
-    Parameters
-    ----------
-    model : OneGradientStep
-        Its parameters become defaults; all but the penalty.
-    kind : {"ridge", "ridgeless", "least squares"}
-        A positive penalty; the limit of a vanishing one; the same for a linear student and more
-        samples than neurons or dimensions.
+    Of a positive penalty ("ridge"), of the limit of a vanishing one ("ridgeless"), or of that for a
+    linear student and more samples than neurons or dimensions ("least squares").
     """
     return _derivation(model.cache, kind).kernel(
         model,
@@ -556,18 +551,7 @@ def exact_penalty(model: OneGradientStep, name: str, number: Any) -> sp.Expr:
 def limit_kind(
     model: OneGradientStep, alpha: float | None = None, beta: float | None = None
 ) -> str:
-    """Return which kernel has the limit of a vanishing penalty.
-
-    Parameters
-    ----------
-    alpha, beta : float, optional
-        Default: those of the model.
-
-    Raises
-    ------
-    AssumptionError
-        At the interpolation peak.
-    """
+    """Return which kernel has the limit of a vanishing penalty; AssumptionError at n = N."""
     alpha = model.alpha if alpha is None else alpha
     beta = model.beta if beta is None else beta
     student = model.student_moments

@@ -306,19 +306,9 @@ def array_functions(model: OneGradientStep) -> SimpleNamespace:
 
 
 def outlier_at(model: OneGradientStep, spike_square: ArrayLike) -> tuple[Real, Real, Real]:
-    r"""Return largest singular value and overlaps for spikes of given squared length.
+    r"""Return largest singular value and squared overlaps of its vectors with u/|u| and a/|a|.
 
-    Parameters
-    ----------
-    model : OneGradientStep
-        Gives β alone.
-    spike_square : array-like
-        :math:`T = |u|^2 |a|^2`, nonnegative.
-
-    Returns
-    -------
-    singular_value, left, right : arrays
-        With the squared overlaps of the singular vectors with u/|u| and a/|a|.
+    `spike_square` holds :math:`T = |u|^2 |a|^2`, nonnegative; of the model β alone counts.
     """
     squares = np.asarray(spike_square, dtype=float)
     root = math.sqrt(model.beta)
@@ -489,19 +479,6 @@ class WeightSpike(Result):
             Simulated ones, of one network or of several (a row each), or what
             ``OneGradientStep.simulate_spectra`` returns; drawn as a histogram. Those
             beyond the bulk are marked.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure.
-        style : optional
-            Keywords of matplotlib's lines, for the density.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If `singular_values` are no nonnegative numbers, or `ax` no axes.
         """
         samples = []
         if singular_values is not None:

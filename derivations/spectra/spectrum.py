@@ -369,21 +369,6 @@ class Spectrum(Result):
         width : int, optional
             Mark the eigenvalue of the mean direction at this width, for a theory that has one;
             default: that of the simulation, or of the model.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; default: a new figure.
-        style : optional
-            Keywords of matplotlib's lines, for the density.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ParameterError
-            If `simulation` holds no eigenvalues, or none of this matrix.
-        MissingDependencyError
-            Without matplotlib.
         """
         samples = []
         if simulation is not None:

@@ -87,13 +87,7 @@ def checked_arguments(
     width: object,
     cache_folder: object,
 ) -> dict[str, Any]:
-    """Return the arguments of a model as texts, floats and booleans.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is of the wrong kind or outside its range; the message names it.
-    """
+    """Return the arguments of a model as texts, floats and booleans."""
     step = real_number("step_size", step_size)
     if not 0 <= step < math.inf:
         raise ParameterError(f"step_size must be >= 0 and finite, got {step}")
@@ -131,14 +125,7 @@ def _checked_order(value: object) -> str:
 
 
 def checked_point(model: SpikedRandomFeatures, **values: object) -> tuple[float, ...]:
-    """Return the numbers of a point where derivatives are taken or a spectrum is traced.
-
-    Raises
-    ------
-    ParameterError
-        If one of them, or a parameter of the model that counts with them, is so large or small
-        that nothing but rounding would be seen.
-    """
+    """Return the numbers of a point where derivatives are taken or a spectrum is traced."""
     moderate_number("beta", model.beta)
     if model.noise_variance > 1 / LEAST_MODERATE:
         moderate_number("noise_variance", model.noise_variance)
@@ -146,13 +133,7 @@ def checked_point(model: SpikedRandomFeatures, **values: object) -> tuple[float,
 
 
 def checked_width(width: object) -> int | None:
-    """Return a number of neurons; None, the strict limit, stays.
-
-    Raises
-    ------
-    ParameterError
-        If it is no whole number >= 1.
-    """
+    """Return a number of neurons; None, the strict limit, stays."""
     if width is None:
         return None
     if isinstance(width, float) and width == math.inf:

@@ -424,13 +424,7 @@ class BulkLaw:
 
 
 def checked_kind(bulk: object, beta: float) -> str:
-    """Return the kind of bulk rows.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such kind, or so many orthonormal rows do not exist.
-    """
+    """Return the kind of bulk rows."""
     if not is_one_of(bulk, BULKS):
         raise ParameterError(f"bulk must be one of {', '.join(BULKS)}, got {bulk!r}")
     if bulk == ORTHONORMAL and beta > 1:
@@ -441,13 +435,7 @@ def checked_kind(bulk: object, beta: float) -> str:
 
 
 def checked_bulk(bulk: object, variance: float, beta: float, *, stretched: bool) -> str | BulkLaw:
-    """Return the bulk of a model of given spiked features.
-
-    Raises
-    ------
-    ParameterError
-        If it is neither a kind of rows nor a law, or does not fit the other parameters.
-    """
+    """Return the bulk of a model of given spiked features."""
     if not isinstance(bulk, BulkLaw):
         if not is_one_of(bulk, BULKS):
             raise ParameterError(

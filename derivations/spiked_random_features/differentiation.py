@@ -481,15 +481,7 @@ def step_rates(
 ) -> dict[str, float]:
     """Return the derivatives of the spike with respect to a parameter of the step.
 
-    Parameters
-    ----------
-    model : SpikedRandomFeatures or VocabularyFeatures
-        Not given by its spike.
-    parameter : {"step_size", "alpha0", "noise_variance"}
-    letter, mean_letter : float
-        Of the neurons, and the mean over all of them.
-    stretched : bool
-        Whether rows are stretched.
+    `letter` is that of the neurons, `mean_letter` the mean over all of them.
     """
     infinite = model.alpha0 == math.inf
     source = _rate_source(
@@ -647,17 +639,18 @@ def spiked_optimum(
                 "a model that is given by its spike takes no step; give step_size and alpha0"
             )
     alone = isinstance(names, list | tuple) and [*names] == ["ridge"]
-    if digits is not None and not (alone and is_one_of(of, ("test_error",))):
+    minimum = alone and is_one_of(of, ("test_error",)) and not asked["maximum"]
+    if digits is not None and not minimum:
         raise ParameterError(
-            "digits refine the optimum of the test error over the ridge penalty; leave digits out, "
-            "or ask for of='test_error' and over='ridge'"
+            "digits refine the optimum of the test error over the ridge penalty, a minimum; leave "
+            "digits out, or ask for of='test_error' and over='ridge'"
         )
     best = optimum(_SpikedQuestion(model), **asked)
     if digits is None:
         return best
     if not isinstance(best, Optimum):
         raise ParameterError("digits refine one optimum; give numbers in place of arrays")
-    if not best.is_interior or best.maximum:
+    if not best.is_interior:
         return best
 
     fixed = dict(asked["fixed"])

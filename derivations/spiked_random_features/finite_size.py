@@ -124,21 +124,7 @@ class FiniteSizeStudy(DatasetResult):
         ax: Any = None,
         **style: Any,
     ) -> Any:
-        """Draw means against 1/d with their fit, the extrapolated value and theory.
-
-        `style` are keywords of matplotlib's lines, for the simulations.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        MissingDependencyError
-            Without matplotlib.
-        ParameterError
-            If there is no such quantity or sample complexity, or `ax` is something else.
-        """
+        """Draw means against 1/d with their fit, the extrapolated value and theory."""
         data, found = self._at(quantity, alpha), self.fit(quantity, alpha)
         inverse = 1 / data["dimension"].to_numpy()
         line = np.array([0.0, 1.05 * inverse.max()])

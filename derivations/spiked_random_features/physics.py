@@ -287,14 +287,8 @@ def square_error(
 ) -> sp.Expr:
     r"""Return :math:`\mathbb{E}[(y - \omega)^2 | \kappa]` of labels with moments T_0, T_2.
 
-    Parameters
-    ----------
-    t0, t2 : Expr
-        Means of y and y² given κ.
-    mean, variance : Expr
-        C and q.
-    labelled : Expr
-        The covariance of y and ω given κ, :math:`T_1 p` or its sum over directions.
+    Mean and variance are C and q of ω; `labelled` is the covariance of y and ω given κ,
+    :math:`T_1 p` or its sum over directions.
     """
     return t2 - 2 * t0 * mean - 2 * labelled + mean**2 + variance
 

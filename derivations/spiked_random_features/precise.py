@@ -292,13 +292,7 @@ def _newton_system(model: SpikedRandomFeatures) -> SaddlePointSystem:
 
 
 def precise_ridge(model: SpikedRandomFeatures, alpha: float, best: Optimum, digits: int) -> Optimum:
-    """Return an interior optimum to `digits` digits, by Newton's method from the float one.
-
-    Raises
-    ------
-    ConvergenceError
-        If the digits cannot be reached.
-    """
+    """Return an interior optimum to `digits` digits, by Newton's method from the float one."""
     worker = _PreciseNewton(model, alpha, digits)
     ridge: Any = best.value
     for used in range(_MOST_NEWTON_STEPS):
@@ -350,11 +344,6 @@ def proven_parameters(model: SpikedRandomFeatures, digits: int) -> dict[str, Enc
 
     Floats of the model mean the decimal numbers that they print as; spike strength, bulk variance
     and alignment follow from them by the exact map of the step.
-
-    Raises
-    ------
-    ConvergenceError, UnsupportedExpressionError
-        If an expectation in that map cannot be enclosed.
     """
     found: dict[str, sp.Expr] = {
         "beta": exact_number(model.beta),

@@ -67,19 +67,8 @@ def network_of(
 ) -> Network:
     """Return a model at a finite dimension: a network with its step, or rows that are given.
 
-    Parameters
-    ----------
-    labels : str or callable
-        See :class:`.samples.Channel`.
-    equivalent : bool
-        Draw the spiked random features instead of taking the step; a model that is given by its
-        parameters always does.
-
-    Raises
-    ------
-    ParameterError
-        If the dimension is too small, nothing says how the rows are drawn, or a network cannot have
-        them.
+    With `equivalent` spiked random features are drawn instead of taking the step, as for a model
+    that is given by its parameters in any case. `labels`: see :class:`.samples.Channel`.
     """
     dimension = whole_number("dimension", dimension)
     width = sample_count("beta", model.beta, dimension)
@@ -178,26 +167,12 @@ def simulate_model(
     seed: int = 0,
     **run: Any,
 ) -> xr.Dataset:
-    """Fit readouts on networks of a model, or on its rows.
+    """Fit readouts on networks of a model, or on its rows; see :func:`network_of`.
 
-    Parameters
-    ----------
-    model, dimension, labels, equivalent
-        As for :func:`network_of`; the name of a function stands for it in `store`.
-    ridge : float
-        λ: half of it times the squared norm of the readout is added to the sum of losses.
-    loss : Loss, optional
-        The square loss by default.
-    control_variate : bool
-        Use :func:`control_variate_of`; without effect on means.
-    seed, **run
-        ``seeds``, ``workers`` and so on, as for :meth:`giantstep.SpikedRandomFeatures.simulate`.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``seed`` and ``alpha``, and over classes, spikes and teachers where there are several;
-        errors and losses with mean and standard error.
+    Half of λ times the squared norm of the readout is added to the sum of losses. The control
+    variate is :func:`control_variate_of`; without effect on means. Errors and losses, with mean and
+    standard error, are over ``seed`` and ``alpha``, and over classes, spikes and teachers where
+    there are several.
     """
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
     network = network_of(model, dimension, labels, equivalent=equivalent)

@@ -65,14 +65,7 @@ def checked_spike(
     norm_overlap: object = 0.0,
     stretch: object = (0.0, 0.0, 0.0),
 ) -> SpikeParameters:
-    """Return spike parameters that a user gives.
-
-    Raises
-    ------
-    ParameterError
-        If r is not finite, too small to square or too large to tabulate, c not positive or too
-        large, γ not in [-1, 1], or norm overlap and stretch are no finite numbers.
-    """
+    """Return spike parameters that a user gives."""
     r = real_number("spike_strength", spike_strength)
     if not math.isfinite(r):
         raise ParameterError(f"spike_strength must be finite, got {r}")
@@ -95,13 +88,7 @@ def checked_spike(
 
 
 def rechecked_spike(given: object) -> SpikeParameters:
-    """Return spike parameters that may have been made by hand; what follows is computed again.
-
-    Raises
-    ------
-    ParameterError
-        If `given` is something else, or holds a value outside its range.
-    """
+    """Return spike parameters that may have been made by hand; what follows is computed again."""
     if not isinstance(given, SpikeParameters):
         raise ParameterError(
             f"direct_parameters must be SpikeParameters, got {given!r}; "
@@ -114,12 +101,7 @@ def rechecked_spike(given: object) -> SpikeParameters:
 
 
 def require_odd(found: Derivation, allowed: bool) -> None:
-    """Refuse a student that is not odd, as Result 3.1 assumes, unless others are allowed.
-
-    Raises
-    ------
-    AssumptionError
-    """
+    """Refuse a student that is not odd, as Result 3.1 assumes, unless others are allowed."""
     if not found.odd_student and not allowed:
         raise AssumptionError(
             f"student {found.student!r} is not an odd function, which Result 3.1 assumes; "
@@ -131,15 +113,7 @@ def require_odd(found: Derivation, allowed: bool) -> None:
 def spike_after_step(
     found: Derivation, step_size: float, alpha0: float, noise_variance: float
 ) -> SpikeParameters:
-    """Return the spike parameters after a step, from the derived map.
-
-    Raises
-    ------
-    AssumptionError
-        If the student jumps, so that its gradient step is not defined.
-    ParameterError
-        If the step is too small to be told from none, or too large to be tabulated.
-    """
+    """Return the spike parameters after a step, from the derived map."""
     if found.mapping_error:
         raise AssumptionError(found.mapping_error)
     mapping = defined(found.mapping_source).mapping
@@ -161,11 +135,6 @@ def stretched_after_step(
     """Return the spike after a step with the stretch of the rows, from the derived formula.
 
     Those of one letter, `mean_letter` being the mean over all neurons; by default all are 1.
-
-    Raises
-    ------
-    AssumptionError
-        If the labels have no third moment.
     """
     if spike.orthogonal_alignment == 1 and alpha0 == math.inf:
         # Neither a spike nor a linear part of the labels, which could see the stretch.
@@ -220,27 +189,8 @@ def spikes_of_letters(
 ) -> tuple[SpikeParameters, ...]:
     """Return the spike parameters of each letter of a readout vocabulary after a step.
 
-    Parameters
-    ----------
-    student, teacher : str
-        Activations; the student need not be odd.
-    step_size : float
-        Per-neuron step s of a neuron with letter 1.
-    letters : sequence of float
-        Readouts ã of the step, times sqrt(p); of either sign.
-    fractions : sequence of float
-        Fraction of the neurons with each letter; they sum to one.
-    alpha0, noise_variance : float
-        As for the model.
-    stretched : bool
-        With the stretch of the rows of students that are not odd.
-
-    Raises
-    ------
-    AssumptionError
-        If the student jumps, or the labels have no third moment, on which a stretch depends.
-    ParameterError
-        If letters and fractions do not fit, or a spike is too small or too large for numbers.
+    Letters are the readouts ã of the step, times sqrt(p), of either sign, with the fraction of the
+    neurons that have each; the step size is that of a neuron with letter 1.
     """
     step, samples = positive_number("step_size", step_size), real_number("alpha0", alpha0)
     if not samples > 0:
@@ -270,13 +220,7 @@ def spikes_of_letters(
 def checked_letters(
     letters: Sequence[float], fractions: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return letters and fractions of a vocabulary as floats.
-
-    Raises
-    ------
-    ParameterError
-        If there are none, their numbers differ, or the fractions are no distribution.
-    """
+    """Return letters and fractions of a vocabulary as floats."""
     for name, values in (("letters", letters), ("fractions", fractions)):
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise ParameterError(f"{name} must be a sequence of numbers, got {values!r}")

@@ -12,6 +12,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from giantstep.deprecations import renamed
+
 _KEPT = re.compile(r"(``.*?``|:[a-z:]+:`[^`]*`|`[^`]*`_?)", re.DOTALL)
 _SHARED = re.compile(r"(\w+(?:, \w+)+)( : .*)")
 _ASKED_BY_RENDERINGS = {"page": "Page", "picture": "Drawn", "entries": "Result"}
@@ -78,7 +80,7 @@ def _name_inherited(
     homes = {
         member: next(kind for kind in obj.__mro__ if member in vars(kind))
         for member in dir(obj)
-        if member[0] != "_"
+        if member[0] != "_" and member not in _ASKED_BY_RENDERINGS
     }
     links = [
         f":meth:`~{home.__module__}.{home.__name__}.{member}`"
@@ -90,9 +92,12 @@ def _name_inherited(
 
 
 def _skip(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: Any) -> bool | None:
-    """Leave out what renderings ask a result for, but for the base that says what it is."""
+    """Leave out former names, and what renderings ask a result for but on the base that says so."""
+    code = getattr(obj, "__code__", None)
+    former = code is not None and code.co_qualname.startswith(f"{renamed.__name__}.")
     home = getattr(obj, "__qualname__", "").removesuffix(f".{name}")
-    return True if name in _ASKED_BY_RENDERINGS and home != _ASKED_BY_RENDERINGS[name] else None
+    asked = name in _ASKED_BY_RENDERINGS and home != _ASKED_BY_RENDERINGS[name]
+    return True if former or asked else None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -97,31 +98,32 @@ class Subject(Autosummary):
         return [*super().run(), addnodes.toctree(hidden=True, maxdepth=-1, **tree)]
 
 
-def described(name: str, inside: str, known: Collection[str]) -> str | None:
+def described(name: str, inside: object, known: Collection[str]) -> str | None:
     """Return under which of the known names something is described, if it is.
 
     Parameters
     ----------
     name : str
         As a docstring has it: ``activation``, ``activations.activation``, ``Curve.plot``, ``save``.
-    inside : str
-        The class that the docstring belongs to, or "".
+    inside : type, optional
+        The class one of whose members is meant if the name has no dots.
     known : collection of str
         All names that pages describe.
     """
     parts = name.lstrip(".").split(".")
-    if inside and len(parts) == 1:
-        parts = [inside.rpartition(".")[2], *parts]
+    own = inside is not None and len(parts) == 1
+    things = [(inside, parts)] if own else []
     for k, first in enumerate(parts):
-        thing = getattr(gs, first, None) if first in gs.__all__ else None
-        home = ".".join(parts[:k])
-        if thing is None or not f".{thing.__module__}".endswith(f".{home}" if home else ""):
-            continue
-        members = parts[k + 1 :]
-        kinds = thing.__mro__ if members and inspect.isclass(thing) else ()
-        names = [f"giantstep.{first}{''.join(f'.{member}' for member in members)}"]
-        names += [f"{kind.__module__}.{kind.__qualname__}.{'.'.join(members)}" for kind in kinds]
-        return next((each for each in names if each in known), None)
+        if first in gs.__all__ and not own:
+            thing = getattr(gs, first)
+            if f".{thing.__module__}".endswith("".join(f".{part}" for part in parts[:k])):
+                things.append((thing, parts[k + 1 :]))
+    for thing, members in things:
+        for kind in thing.__mro__ if members and inspect.isclass(thing) else [thing]:
+            end = ".".join((kind.__qualname__, *members))
+            for full in (f"giantstep.{end}", f"{kind.__module__}.{end}"):
+                if full in known:
+                    return full
     return None
 
 
@@ -131,7 +133,10 @@ def _resolve(
     if node.get("refdomain") != "py":
         return None
     known = env.domains.python_domain.objects
-    found = described(node["reftarget"], node.get("py:class") or "", known)
+    member = node["reftype"] in ("attr", "meth")
+    kind = (node.get("py:class") or "").rpartition(".")[2]
+    inside = getattr(sys.modules.get(node.get("py:module") or ""), kind, None)
+    found = described(node["reftarget"], inside if member else None, known)
     if found is None:
         return None
     place = known[found]

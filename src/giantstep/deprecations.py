@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 __all__ = ["by_name", "renamed"]
@@ -45,6 +46,9 @@ def by_name(
 
     def decorate(method: Callable[P, R]) -> Callable[P, R]:
         what = method.__name__
+        parameters = [*signature(method).parameters.values()][1:]
+        known = [p.name for p in parameters]
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
 
         @functools.wraps(method)
         def asked(self: Any, *given_first: Any, **keywords: Any) -> R:
@@ -67,6 +71,11 @@ def by_name(
                     stacklevel=2 + outer,
                 )
                 keywords = {**given, **keywords}
+            other = [name for name in keywords if name not in known]
+            if other and not takes_any:
+                raise TypeError(
+                    f"{what}() has no parameter {other[0]!r}; there are: {', '.join(known)}"
+                )
             return method(self, *allowed, **keywords)  # type: ignore[call-arg, arg-type]
 
         return asked  # type: ignore[return-value]

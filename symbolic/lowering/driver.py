@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ...runtime import rules
 from ...runtime.rules import (
@@ -53,7 +54,10 @@ def decision(name: str, *, grid: bool = False) -> Function:
     return runtime_function("refinement", name, name, _KINDS, numbers, returns)
 
 
-DECISIONS = tuple(map(decision, ("rule_worst", "rule_finished", "rule_better", "rule_following")))
+@cache
+def decisions() -> tuple[Function, ...]:
+    """Return those that :func:`solve_row` calls."""
+    return tuple(map(decision, ("rule_worst", "rule_finished", "rule_better", "rule_following")))
 
 
 def rule_function(name: str, called: str, *, grid: bool = False) -> Function:
@@ -144,7 +148,7 @@ def solve_row(
     width : str
         The smallest scale of the integrands, from `p` and `best`; empty if nothing tells.
     calls : sequence of Function
-        `DECISIONS`, and what `step` and `width` call.
+        `decisions`, and what `step` and `width` call.
     """
     wanted = f"rule_wanted({step}, {width}, best_state[0])" if width else "0"
     finest = LAST_LEVEL if refines else 0
@@ -218,8 +222,8 @@ def precise_driver() -> str:
     It is the largest of all relative errors that is looked at there; ``make_level`` and
     ``solve_level`` are those of :mod:`giantstep.runtime.precision`.
     """
-    row = solve_row(1, refines=True, step="", width="", calls=DECISIONS)
-    return "\n\n".join(MpmathLanguage().source(f) for f in (*DECISIONS, row))
+    row = solve_row(1, refines=True, step="", width="", calls=decisions())
+    return "\n\n".join(MpmathLanguage().source(f) for f in (*decisions(), row))
 
 
 @dataclass(frozen=True)

@@ -57,10 +57,10 @@ def map_source(
     EmissionError
         If an output is not a rational function of the unknowns.
     """
-    names = {x: sp.Symbol(identifiers.get(x, str(x)), real=True) for x in parameters}
-    names |= {x: sp.Symbol(identifiers.get(x, str(x))) for x in unknowns}
-    names |= {f: sp.Symbol(table_name(f), real=True) for f in tables}
-    names[node] = sp.Symbol(str(node), real=True)
+    names, head = _head(
+        function, unknowns, parameters, tables, node, identifiers,
+        f"{description}\n\n{_INDENT}Returns {', '.join(outputs)}.\n{_INDENT}",
+    )  # fmt: skip
     moving = {names[x] for x in unknowns}
     sums = _Sums(moving)
     found: dict[str, sp.Expr] = {}
@@ -78,14 +78,7 @@ def map_source(
     # A constant output is an array as well.
     lines.append("zero = " + " + ".join(f"0.0 * {names[x]}" for x in unknowns))
     lines.append("return [" + ", ".join(f"zero + {printer.print(e)}" for e in results) + "]")
-    arguments = [*(str(names[x]) for x in (*unknowns, *parameters)), "weight"]
-    arguments += [str(names[f]) for f in (node, *tables)]
-    body = "\n".join(_INDENT + line for line in lines)
-    return (
-        f"def {function}({', '.join(arguments)}):\n"
-        f'{_INDENT}"""{description}\n\n{_INDENT}Returns {", ".join(found)}.\n{_INDENT}"""\n'
-        f"{body}\n"
-    )
+    return head + "".join(f"{_INDENT}{line}\n" for line in lines)
 
 
 def node_source(
@@ -104,16 +97,25 @@ def node_source(
     Unknowns are scalars, or columns of shape (n, 1); the result has the shape that they and the
     tables broadcast to.
     """
-    names = {x: sp.Symbol(identifiers.get(x, str(x)), real=True) for x in (*unknowns, *parameters)}
+    names, head = _head(function, unknowns, parameters, tables, node, identifiers, description)
+    printed = NumpyPrinter().print(value.xreplace(names))
+    return f"{head}{_INDENT}return {names[node]} * 0.0 + {printed}\n"
+
+
+def _head(
+    function: str, unknowns: Sequence[sp.Symbol], parameters: Sequence[sp.Symbol],
+    tables: Sequence[sp.Expr], node: sp.Symbol, identifiers: Mapping[sp.Symbol, str],
+    description: str,
+) -> tuple[dict[sp.Expr, sp.Symbol], str]:  # fmt: skip
+    """Return the names of all that a function takes, and its first lines."""
+    names = {x: sp.Symbol(identifiers.get(x, str(x))) for x in unknowns}
+    names |= {x: sp.Symbol(identifiers.get(x, str(x)), real=True) for x in parameters}
     names |= {f: sp.Symbol(table_name(f), real=True) for f in tables}
     names[node] = sp.Symbol(str(node), real=True)
-    arguments = [*(str(names[x]) for x in (*unknowns, *parameters)), "weight"]
-    arguments += [str(names[f]) for f in (node, *tables)]
-    printed = NumpyPrinter().print(value.xreplace(names))
-    return (
-        f"def {function}({', '.join(arguments)}):\n"
-        f'{_INDENT}"""{description}"""\n{_INDENT}return {names[node]} * 0.0 + {printed}\n'
-    )
+    given = [*(names[x] for x in (*unknowns, *parameters)), "weight", names[node]]
+    given += [names[f] for f in tables]
+    signature = f"def {function}({', '.join(map(str, given))}):"
+    return names, f'{signature}\n{_INDENT}"""{description}"""\n'
 
 
 class _Sums:

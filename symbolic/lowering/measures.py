@@ -377,30 +377,24 @@ def width_function(lowered: LoweredSystem, language: Language) -> Function | Non
 
 
 def width_source(lowered: LoweredSystem) -> str:
-    """Return a module that NumPy runs with ``integrand_width``; empty if nothing sets a scale."""
-    language = ArrayLanguage(NumpyPrinter())
-    function = width_function(lowered, language)
-    if function is None:
-        return ""
-    return with_helpers(language.source(function), language.printer)
+    """Return :func:`width_text` as a module that NumPy runs; empty if nothing sets a scale."""
+    text = width_text(lowered, {})
+    return with_helpers(text, NumpyPrinter) if text else ""
 
 
 def width_text(lowered: LoweredSystem, fixed: Mapping[str, float]) -> str:
-    """Return ``width_at(rows, values)`` of a file for Python, with what it calls.
+    """Return ``width_at(rows, values)`` of parameters and outputs; empty if nothing sets a scale.
 
     Parameters
     ----------
     lowered : LoweredSystem
     fixed : mapping from str to float
-        Parameters that are no arguments of the file.
+        Parameters that rows do not have.
     """
     language = ArrayLanguage(NumpyPrinter())
     function = width_function(lowered, language)
-    head = """def width_at(rows, values):
-    \"\"\"Return the smallest scale on which integrands vary at solutions of rows.\"\"\"
-"""
     if function is None:
-        return f"{head}    return np.full(len(rows), np.inf)"
+        return ""
     free = [str(p) for p in lowered.program.parameters if str(p) not in fixed]
     outputs = [str(x) for x in lowered.program.outputs]
     arguments = [
@@ -410,5 +404,11 @@ def width_text(lowered: LoweredSystem, fixed: Mapping[str, float]) -> str:
     arguments += [
         f"values[:, {outputs.index(lowered.identifiers[x])}]" for x in lowered.system.unknowns
     ]
-    call = f"    return integrand_width(\n        {', '.join(arguments)},\n    )"
-    return f"{language.source(function)}\n\n{head}{call}"
+    return f'''{language.source(function)}
+
+def width_at(rows, values):
+    """Return the smallest scale on which integrands vary at solutions of rows."""
+    return integrand_width(
+        {", ".join(arguments)},
+    )
+'''

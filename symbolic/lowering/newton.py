@@ -377,6 +377,9 @@ def root_function(
 ) -> Function:
     """Return the function that finds a root by Newton's method inside a bracket.
 
+    Far from the root of ``x - start + s(x)`` it is that for the logarithm of ``s(x)/(start - x)``:
+    where s decays it is nearly a line.
+
     Parameters
     ----------
     root : ScalarRoot
@@ -385,7 +388,7 @@ def root_function(
     reserved : iterable of str
         Names that arguments and unknown must not have.
     """
-    own = {"value", "low", "high", "radius", "trial", "change", "found"}
+    own = {"value", "low", "high", "radius", "trial", "change", "found", "begin", "slope", "left"}
     root = safe_root(root, {*reserved, *own})
     x = root.unknown
     body = f"""
@@ -398,6 +401,16 @@ high = {x} + radius
 change = radius
 radius = radius + abs({x})
 found = value == 0.0
+begin = {x}
+# Losses bend near the origin.
+if value * {x} > 0.0 and abs({x}) < abs(value):
+    if value > 0.0:
+        high = {x}
+    else:
+        low = {x}
+    {x} = 0.0
+    value = residual_
+    found = value == 0.0
 for k in range(100):
     if found:
         break
@@ -407,7 +420,12 @@ for k in range(100):
         low = {x}
     else:
         break
-    trial = {x} - value / slope_
+    slope = slope_
+    left = begin - {x}
+    trial = {x} - value / slope
+    if abs(value) > 0.3 * abs(left):
+        if (left + value) * left > 0.0:
+            trial = {x} - log(1.0 + value / left) / ((slope - 1.0) / (left + value) + 1.0 / left)
     # Steps that do not shrink go to and fro across a kink.
     if not (trial >= low and trial <= high and abs(trial - {x}) <= change):
         trial = 0.5 * (low + high)

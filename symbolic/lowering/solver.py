@@ -19,6 +19,7 @@ from ..printing.spellings import MpmathLanguage, NumbaLanguage, PythonLanguage, 
 from .fuse import FreshSymbols
 from .lazy_cases import Line, with_branches
 from .newton import INVERT, SOLVE_DENSE, Place, newton_lines, root_function, solve_lines
+from .node_numbers import NODE_NUMBER, with_node_numbers
 from .program import Assign, Data, LinearSolve, Newton, NodeLoop, Panels, Program, Step
 from .renaming import safe_program
 from .rows import EQUATION_ROUNDING, LEVELS, OWN_ROUNDING, rows_function
@@ -40,7 +41,9 @@ RESERVED = frozenset(
 _PREFIXES = ("start_", "near_", "step_", "saved_", *(f"{level}_" for level in LEVELS))
 
 
-def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Function, ...]:
+def scalar_functions(
+    program: Program, reserved: Iterable[str] = (), *, zero: sp.Expr | None = None
+) -> tuple[Function, ...]:
     """Return the functions that solve a program, each after those that it calls.
 
     Parameters
@@ -48,6 +51,8 @@ def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Fu
     program : Program
     reserved : iterable of str
         Further names that mean something in the target: ``Language.reserved``.
+    zero : Expr, optional
+        What sums over nodes begin with, where nodes are numbers of another kind.
 
     Returns
     -------
@@ -78,7 +83,7 @@ def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Fu
         helpers.append(INVERT)
     for root in program.roots:
         helpers.append(root_function(root, tuple(helpers), taken))
-    solve = _Solve(program, tuple(helpers)).function()
+    solve = _Solve(program, tuple(helpers), zero).function()
     return (*helpers, solve, rows_function(program, solve, array_parameters))
 
 
@@ -109,10 +114,13 @@ def data_parameters(program: Program) -> list[Parameter]:
 class _Solve:
     """Writes the body of ``solve``."""
 
-    def __init__(self, program: Program, helpers: tuple[Function, ...]) -> None:
+    def __init__(
+        self, program: Program, helpers: tuple[Function, ...], zero: sp.Expr | None
+    ) -> None:
         self.program = program
         self.helpers = helpers
         self.expressions: dict[str, sp.Expr] = {}
+        self.zero = "0.0" if zero is None else self.placeholder(zero)
         self.arrays: dict[str, int] = {}
         self.fresh = FreshSymbols(map(str, program.declarations))
 
@@ -217,7 +225,7 @@ class _Solve:
         return [x for x in computed if x in read]
 
     def loop(self, loop: NodeLoop) -> list[str]:
-        lines = [f"{a.target} = 0.0" for a in loop.sums]
+        lines = [f"{a.target} = {self.zero}" for a in loop.sums]
         if isinstance(loop.measure, Panels):
             return lines + self.panels(loop, loop.measure)
         data = isinstance(loop.measure, Data)
@@ -257,7 +265,7 @@ class _Solve:
             "first_point = 0",
             "while first_point < len(weight):",
             "    last_point = first_point",
-            *(f"    {name} = 0.0" for name in mass),
+            *(f"    {name} = {self.zero}" for name in mass),
             "    while last_point < len(weight):",
             # Not all languages look at one side of `and` only.
             f"        if {node}[last_point] != {node}[first_point]:",
@@ -273,7 +281,7 @@ class _Solve:
         for inner in loop.inner:
             lines += ["    " + line for line in self.assigned(inner.before, at_node)]
             locals_, results = with_branches(inner.locals, inner.results, self.fresh)
-            lines += [f"    {a.target} = {'-inf' if inner.largest else '0.0'}" for a in results]
+            lines += [f"    {a.target} = {'-inf' if inner.largest else self.zero}" for a in results]
             lines += ["    for k in range(first_point, last_point):", *("    " + x for x in read)]
             lines += ["        " + line for line in self.branched(locals_, at_node)]
             lines += [] if inner.largest else ["        share = weight[k] / mass"]
@@ -418,10 +426,15 @@ def solver_source(program: Program, target: str = "numba") -> str:
 def solver_functions(program: Program, target: str) -> str:
     """Return the definitions of the solver without docstring and imports."""
     spelling, printer = _LANGUAGES[target]
-    language = spelling(printer({root.name: root.name for root in program.roots}))
-    functions = scalar_functions(program, language.reserved)
+    called = {root.name: root.name for root in program.roots}
     if target == "mpmath":
-        functions = functions[:-1]
+        program = with_node_numbers(program)
+        called |= {"node_number": "ctx.node_number", "total": "ctx.mpf"}
+    language = spelling(printer(called))
+    if target == "mpmath":
+        functions = scalar_functions(program, language.reserved, zero=NODE_NUMBER(0))[:-1]
+    else:
+        functions = scalar_functions(program, language.reserved)
     texts = [language.source(f) for f in functions]
     if target != "mpmath":
         texts.append(_batch_source(program, functions[-1], target))

@@ -237,6 +237,13 @@ class MpmathPrinter(SourcePrinter):
     def _print_Integer(self, expr: sp.Integer) -> str:
         return str(int(expr))
 
+    def _print_Pow(self, expr: sp.Pow, rational: bool = False) -> str:
+        base, exponent = expr.as_base_exp()
+        if exponent.is_Integer and not base.is_Symbol:
+            # Functions of many digits are dear: a product would compute its base again.
+            return f"(({self._print(base)}) ** {int(exponent)})"
+        return super()._print_Pow(expr)
+
     def _print_Rational(self, expr: sp.Rational) -> str:
         return f"(ctx.mpf({int(expr.p)}) / {int(expr.q)})"
 

@@ -7,8 +7,10 @@ numbers alone are translated for languages that are not Python.
 from __future__ import annotations
 
 import ast
+import copy
 import math
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,23 +30,31 @@ def runtime_text(module: str, names: Collection[str] = (), without: Collection[s
     names, without : collection of str
         Definitions that are wanted, and that are not.
     """
+    parts = [
+        (isinstance(node, ast.Assign), text)
+        for name, node, text in _definitions(module)
+        if name not in without and (name in names or not names)
+    ]
+    found = parts[0][1]
+    for (before, _), (constant, part) in pairwise(parts):
+        found += ("\n" if before and constant else "\n\n\n") + part
+    return found
+
+
+@lru_cache(maxsize=16)
+def _definitions(module: str) -> list[tuple[str, ast.stmt, str]]:
+    """Return the definitions of a module: names, syntax, and text with comments."""
     text = (Path(runtime.__path__[0]) / f"{module}.py").read_text(encoding="utf-8")
     lines = text.splitlines()
-    parts = []
+    found = []
     begin = 0
     for node in syntax_tree(text).body:
         first, last = min([node.lineno, *_decorators(node)]) - 1, node.end_lineno or node.lineno
         while first > begin and lines[first - 1].startswith("#"):
             first -= 1
         begin = last
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.Expr):
-            continue
-        name = _defined(node)
-        if name not in without and (name in names or not names):
-            parts.append((isinstance(node, ast.Assign), "\n".join(lines[first:last])))
-    found = parts[0][1]
-    for (before, _), (constant, part) in pairwise(parts):
-        found += ("\n" if before and constant else "\n\n\n") + part
+        if not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr):
+            found.append((_defined(node), node, "\n".join(lines[first:last])))
     return found
 
 
@@ -79,7 +89,7 @@ def runtime_function(
         Values of names: constants of the module, and parameters that are none any more.
     returns : Kind
     """
-    (node,) = syntax_tree(runtime_text(module, (name,))).body
+    node = next(copy.deepcopy(node) for known, node, _ in _definitions(module) if known == name)
     assert isinstance(node, ast.FunctionDef)
     parameters = [a.arg for a in node.args.args if a.arg not in numbers]
     body = ast.unparse(_Neutral(numbers).visit(ast.Module(node.body[1:], [])))

@@ -44,6 +44,28 @@ def test_digits_without_integrals_have_no_such_bound():
     assert proven(digits=300)["square"].contains(2)
 
 
+@pytest.mark.parametrize(
+    ("value", "radius", "digits", "missing"),
+    [
+        ("1", "0", 20, 0),
+        ("3", "2.9e-20", 20, 0),
+        ("-3", "2.9e-20", 20, 0),
+        ("3", "3.1e-20", 20, 1),
+        ("1e-5", "1.5e-20", 20, 6),
+        ("1", "1.5e-12", 20, 9),
+        # Next to zero twice as many decimal places are enough.
+        ("0", "0.9e-40", 20, 0),
+        ("0", "1.5e-40", 20, 1),
+        ("1e-30", "0.9e-40", 20, 0),
+        ("0", "1.5e-37", 20, 4),
+    ],
+)
+def test_missing_digits_are_those_of_the_size_of_a_value(value, radius, digits, missing):
+    flint = pytest.importorskip("flint")
+    ball = flint.arb(value) + flint.arb(0, flint.arb(radius))
+    assert max(proof._missing(ball, digits), 0) == missing
+
+
 @pytest.mark.parametrize(("kind", "times"), [(WorkLimitError, 1), (CertificationError, 2)])
 def test_what_is_too_much_work_is_not_tried_with_more_digits(monkeypatch, kind, times):
     tried = []

@@ -30,9 +30,6 @@ from giantstep.derivations.claims import (
 )
 from giantstep.derivations.first_gradient.spike_mapping import spike_mapping
 from giantstep.derivations.identities import equal, vanishes
-from giantstep.derivations.one_gradient_step import (
-    claims_large,
-)
 from giantstep.derivations.overlap_dynamics import claims as overlap_claims
 from giantstep.derivations.spiked_random_features import (
     claims_bounds,
@@ -103,7 +100,7 @@ def test_a_claim_is_complete(claim):
 # and test_overlap_dynamics.py; and two simulations of minutes, of which test_convex_letters.py and
 # a quicker evidence are smaller ones.
 ELSEWHERE = {
-    convex_claims.reference_values, convex_claims.square_loss, claims_large.tau_table,
+    convex_claims.reference_values, convex_claims.square_loss,
     convex_claims.simulated_readouts, claims_finite_size.deviations, overlap_claims.large_batches,
 }  # fmt: skip
 

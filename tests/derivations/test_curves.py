@@ -27,7 +27,7 @@ FULL: Any = STEP.at(teacher="tanh", alpha0=3, loss="full")
 @functools.cache
 def fitted(loss: str = "quantile(0.4)") -> Any:
     """A readout; to derive its equations while tests are collected takes seconds."""
-    return GIVEN.with_loss(loss)
+    return GIVEN.at(noise_variance=0.1).with_loss(loss)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+import sympy as sp
 
-from giantstep.derivations.expansions.expansion import Expansion
+from giantstep.derivations.expansions.expansion import Expansion, _broken
+from giantstep.derivations.formulas import latex
 from giantstep.errors import ApproximationWarning, ParameterError
 from giantstep.runtime.precision import local_context
 
@@ -82,3 +84,19 @@ def test_a_file_that_lacks_a_part_is_refused_by_its_name(missing):
     del values[missing]
     with pytest.raises(ParameterError, match=f"there is no '{missing}'"):
         Expansion.from_dict(values)
+
+
+def test_sums_in_equations_are_broken_between_terms():
+    a, b = sp.symbols("a b")
+    assert _broken(b - a**2) == latex(b - a**2)
+    powers = sp.Add(*((-1) ** k * a**k / (k + 1) for k in range(60)))
+    lines = _broken(powers).split(" \\\\\n&\\quad ")
+    terms = powers.as_ordered_terms()
+    assert len(lines) > 4 and max(map(len, lines)) <= 162
+    assert "".join(lines).replace(" ", "").lstrip("+") == "".join(
+        text if text.startswith("-") else f"+{text}"
+        for text in (latex(term).replace(" ", "") for term in terms)
+    ).lstrip("+")
+    assert all(line[0] in "+-" for line in lines[1:])
+    product = sp.Mul(*(b + a**k for k in range(2, 40)))
+    assert len(latex(product)) > 162 and _broken(product) == latex(product)

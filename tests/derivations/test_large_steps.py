@@ -163,7 +163,7 @@ def test_a_teacher_that_varies_fast_is_found_far_out():
     # Figures reach as far: to twice the best amplitude, and half as far on the other side.
     data, best = slow.to_dataset(), 10 * math.sqrt(25.5)
     assert data.h.values == pytest.approx(np.linspace(-best, 2 * best, data.h.size), rel=1e-14)
-    assert abs(data.h[data.J.argmin()] - best) < data.h[1] - data.h[0]
+    assert abs(data.h[data.J.values.argmin()] - best) < data.h[1] - data.h[0]
 
 
 def test_no_part_of_an_odd_student_fits_an_even_teacher():

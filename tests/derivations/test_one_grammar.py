@@ -128,6 +128,12 @@ def test_parameters_of_questions_go_by_name(model):
     assert signature == inspect.signature(gs.SpikedRandomFeatures.optimum)
 
 
+@pytest.mark.parametrize("model", ["features", "letters", "loss", "step"])
+def test_other_names_are_told_the_known_ones(model):
+    with pytest.raises(TypeError, match=r"solve\(\) has no parameter 'rige'; there are: .*ridge"):
+        MODELS[model].solve(**WHERE[model], rige=1)
+
+
 @pytest.mark.parametrize("model", READOUTS)
 def test_models_are_networks_kernels_documents_and_pages(model):
     one = MODELS[model]

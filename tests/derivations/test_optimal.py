@@ -212,6 +212,7 @@ def test_bad_arguments_are_refused(model):
         (lambda: model.optimum(over="width", alpha=1), "no parameter of spiked random features"),
         (lambda: model.optimum(over="ridge", alpha=1, of="nothing"), "no output of spiked"),
         (lambda: model.optimum(over="step_size", alpha=1, ridge=1, digits=20), "digits refine"),
+        (lambda: model.optimum(alpha=1, maximum=True, digits=20), "a minimum; leave digits out"),
         (lambda: given.optimum(over="step_size", alpha=1, ridge=1), "takes no step"),
         (lambda: given.optimum(over=both, alpha=1), "takes no step"),
         (lambda: no_spike.optimum(over="step_size", alpha=1, ridge=1), "no spike"),

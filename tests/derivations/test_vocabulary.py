@@ -1,5 +1,7 @@
 """Several letters, biases and spikes of larger rank: values, reductions, refusals, simulation."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -120,8 +122,15 @@ def test_learned_bias_marks_the_ends_of_the_interval():
     )
     again = single.learned_bias(alpha=2, ridge=0.1, interval=(0.0, 0.5), points=5)
     assert again.best.test_error == found.best.test_error
-    with pytest.raises(ParameterError, match="interval"):
-        single.learned_bias(alpha=2, ridge=0.1, interval=(1.0, 0.0))
+    wrong = [(1.0, 0.0), (1.0, 1.0), (-math.inf, 0.0), (0.0, 1e9), (1.0,), 3]
+    for interval in wrong:
+        with pytest.raises(ParameterError, match="interval must"):
+            single.learned_bias(alpha=2, ridge=0.1, interval=interval)
+    with pytest.raises(ParameterError, match="points must be"):
+        single.learned_bias(alpha=2, ridge=0.1, points=4)
+    step = gs.SpikedRandomFeatures("erf", "relu", step_size=1, leading_order="complete")
+    with pytest.raises(ParameterError, match='are derived for leading_order="published"'):
+        step.learned_bias(alpha=2, ridge=0.1, interval=(0.0, 0.5), points=5)
 
 
 def test_nearly_equal_letters_keep_their_digits():
@@ -308,7 +317,7 @@ def test_teacher_of_two_coordinates_with_poles_nearby():
     power=st.floats(-8, 4), gamma=st.floats(-1, 1),
     bulk=st.sampled_from(["iid", "orthonormal"]), width=st.sampled_from([None, 50, 5000]),
 )  # fmt: skip
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_training_error_and_norm_make_the_free_energy(
     r, bias, beta, alpha, power, gamma, bulk, width
 ):

@@ -966,7 +966,7 @@ def at_width(
     Parameters
     ----------
     width, degrees, letters, fractions
-        As for :class:`StepAtWidth`.
+        As for :class:`.StepAtWidth`.
 
     Examples
     --------

@@ -59,7 +59,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 import sympy as sp
@@ -89,7 +89,7 @@ from ...kernels.kernel import Kernel
 from ...kernels.precise import promise
 from ...teachers import refuse_directions
 from .. import physics as fe
-from ..derive import _determined
+from ..derive import Case, _determined
 from ..physics import (
     IDENTIFIERS,
     T0,
@@ -300,12 +300,15 @@ def bound_kernel(model: SpikedRandomFeatures, *, slopes: bool = False) -> Kernel
     """Return the bounds of a model as a kernel, its parameters as defaults."""
     refuse_directions(model.teacher, "bounds")
     model._refuse_other_rows("bounds")
-    flags = dict(model._case)
-    del flags["stretched"]
     kernel = activation_bounds(
-        model.student, model.teacher, **flags, slopes=slopes, cache=model._cache
+        model.student, model.teacher, cache=model._cache, slopes=slopes, **_case(model)
     )
     return with_defaults(kernel, model)
+
+
+def _case(model: SpikedRandomFeatures) -> Case:
+    """Return the case of the equations; that rows are not stretched goes without saying."""
+    return cast("Case", {key: x for key, x in model._case.items() if key != "stretched"})
 
 
 def with_defaults(kernel: Kernel, model: SpikedRandomFeatures) -> Kernel:
@@ -320,16 +323,10 @@ def with_defaults(kernel: Kernel, model: SpikedRandomFeatures) -> Kernel:
 
 
 def activation_bounds(
-    student: str,
-    teacher: str,
-    *,
-    correlated_norms: bool = False,
-    slopes: bool = False,
-    cache: FileCache,
-    **case: bool,
+    student: str, teacher: str, *, cache: FileCache, slopes: bool = False, **case: Unpack[Case]
 ) -> Kernel:
     """Return the bounds of a pair of activations as a kernel, without values of its parameters."""
-    case |= {"correlated_norms": correlated_norms}
+    case = {"correlated_norms": False, **case}
     return Kernel(
         name="spiked_random_features_bounds",
         title=f"{TITLE}, student {student}, teacher {teacher}",
@@ -340,15 +337,15 @@ def activation_bounds(
     )
 
 
-def spike_domains(*, unspiked: bool, aligned: bool, correlated_norms: bool) -> dict[str, str]:
+def spike_domains(**case: Unpack[Case]) -> dict[str, str]:
     """Return which numbers the parameters of a spike may be."""
     return {
         "beta": "positive",
-        "spike_strength": "zero" if unspiked else "real",
+        "spike_strength": "zero" if case["unspiked"] else "real",
         "bulk_variance": "positive",
-        "alignment": "unit" if aligned else "real",
-        "orthogonal_alignment": "zero" if aligned else "positive",
-        **({"norm_overlap": "real"} if correlated_norms else {}),
+        "alignment": "unit" if case["aligned"] else "real",
+        "orthogonal_alignment": "zero" if case["aligned"] else "positive",
+        **({"norm_overlap": "real"} if case["correlated_norms"] else {}),
     }
 
 
@@ -431,23 +428,12 @@ def coefficients(penalty: sp.Expr | None) -> tuple[sp.Expr, sp.Expr]:
 
 
 def bound_system(
-    student: Activation,
-    teacher: Activation,
-    *,
-    unspiked: bool = False,
-    aligned: bool = False,
-    correlated_norms: bool = False,
-    slopes: bool = False,
+    student: Activation, teacher: Activation, *, slopes: bool = False, **case: Unpack[Case]
 ) -> SaddlePointSystem:
     r"""Return the bounds and the limit as a system whose unknowns are explicit averages.
 
     Parameters
     ----------
-    unspiked, aligned : bool
-        Exactly r = 0, exactly \|γ\| = 1.
-    correlated_norms : bool
-        Include that norms and overlaps of the rows are correlated, so that ϑ multiplies
-        κμ_1 + aχ.
     slopes : bool
         Give the derivatives of U and L with respect to r and c instead of the coefficients;
         without correlated norms, for students that do not jump.
@@ -469,9 +455,8 @@ def bound_system(
     :math:`\mathrm{d}U/\mathrm{d}r = -2m\langle\kappa\mu_1(T_0 - m\mu_0)\rangle`: where U is
     stationary the residual is orthogonal to :math:`\kappa\mu_1`, and, with γ = ±1, L = E_∞ = U.
     """
-    definitions = bound_definitions(
-        student, teacher, unspiked=unspiked, aligned=aligned, curved=correlated_norms or slopes
-    )
+    correlated_norms = case.pop("correlated_norms", False)
+    definitions = bound_definitions(student, teacher, curved=correlated_norms or slopes, **case)
     if slopes:
         inside = student.derivative.xreplace({z: r * kappa + sp.sqrt(c) * z})
         definitions[chi_slope] = GaussianExpectation((z**2 - 1) * inside / c, z)
@@ -668,15 +653,13 @@ def asymptotics(model: SpikedRandomFeatures, *, digits: int | None = None) -> As
 def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
     """Return the saddle point for α → ∞ as a kernel, the parameters of a model as defaults."""
     refuse_directions(model.teacher, "the limit of infinitely many samples")
-    flags = dict(model._case)
-    del flags["stretched"]
-    code = _limit_code(model._cache, model.student, model.teacher, **flags)
+    case = _case(model)
     kernel = Kernel(
         name="spiked_random_features_limit",
         title=f"Infinitely many samples, student {model.student}, teacher {model.teacher}",
-        code=code,
-        domains={**spike_domains(**flags), "noise_variance": "nonnegative"},
-        make=partial(_lowered, limit_system, model.student, model.teacher, **flags),
+        code=_limit_code(model._cache, model.student, model.teacher, **case),
+        domains={**spike_domains(**case), "noise_variance": "nonnegative"},
+        make=partial(_lowered, limit_system, model.student, model.teacher, **case),
         cache_folder=model._cache.folder,
     )
     return with_defaults(kernel, model)
@@ -693,22 +676,13 @@ def _limit_code(student: str, teacher: str, **flags: bool) -> KernelCode:
 V2_HAT = sp.Symbol("Vhat_2", positive=True)
 
 
-def limit_free_energy(
-    student: Activation,
-    teacher: Activation,
-    *,
-    unspiked: bool = False,
-    aligned: bool = False,
-    correlated_norms: bool = False,
-) -> FreeEnergy:
+def limit_free_energy(student: Activation, teacher: Activation, **case: Unpack[Case]) -> FreeEnergy:
     r"""Return :math:`f_0 = \lim_{\varepsilon \to 0} \varepsilon f` in the scaled variables.
 
     The variables keep their names: V and the conjugates are those of the model divided or
     multiplied by ε = β/α. V and \hat q do not occur in the limit.
     """
-    found = fe.spiked_free_energy(
-        student, teacher, unspiked=unspiked, aligned=aligned, correlated_norms=correlated_norms
-    ).free_energy
+    found = fe.spiked_free_energy(student, teacher, **case).free_energy
     epsilon = sp.Symbol("epsilon", positive=True)
     positive = {fe.V2_hat: V2_HAT}
     scaled = {x: x / epsilon for x in found.conjugates} | {
@@ -742,12 +716,14 @@ def limit_free_energy(
     )
 
 
-def limit_system(student: Activation, teacher: Activation, **flags: Any) -> SaddlePointSystem:
+def limit_system(
+    student: Activation, teacher: Activation, **case: Unpack[Case]
+) -> SaddlePointSystem:
     """Return the saddle point for α → ∞, with the test error, V1 and V2 as outputs."""
-    energy = fe.spiked_free_energy(student, teacher, **flags)
+    energy = fe.spiked_free_energy(student, teacher, **case)
     resolvent = 1 / (V2_HAT + fe.V1_hat * fe.c * fe.eigenvalue)
     return SaddlePointSystem.from_free_energy(
-        _determined(limit_free_energy(student, teacher, **flags)),
+        _determined(limit_free_energy(student, teacher, **case)),
         name="spiked_random_features_limit",
         node=fe.kappa,
         identifiers={**fe.IDENTIFIERS, V2_HAT: "V2_hat", fe.norm_overlap: "norm_overlap"},
@@ -820,9 +796,7 @@ def realised_functions(
 def _tables(model: SpikedRandomFeatures, x: Any, m: float, theta: float) -> dict[str, Any]:
     """Return the functions at given projections, the prediction with overlaps m and ϑ."""
     spike, cache = model.spike, model._cache
-    flags = dict(model._case)
-    del flags["stretched"]
-    source = _source(cache, model.student, model.teacher, **flags)
+    source = _source(cache, model.student, model.teacher, **_case(model))
     values = (
         spike.spike_strength, spike.bulk_variance, spike.alignment, spike.orthogonal_alignment,
         spike.norm_overlap, m, theta,

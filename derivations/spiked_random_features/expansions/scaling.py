@@ -370,11 +370,6 @@ def line_case(
     """Return the case of an expansion in α (at fixed λ) or in λ (at fixed α).
 
     `spikes` are r and c of every kind of rows.
-
-    Raises
-    ------
-    AssumptionError
-        If the limit does not exist, or the coefficients diverge.
     """
     # Nothing is derived before it is known that there is something to derive.
     student = activation(model.student, argument="student")
@@ -497,13 +492,7 @@ def _without_next_term(case: LineCase, most: float) -> LineCase:
 
 
 def checked_point(name: str, alpha: object, ridge: object) -> tuple[float | None, float | None]:
-    """Return α and λ that are held fixed; the one that is expanded in must not be given.
-
-    Raises
-    ------
-    ParameterError
-        If one is missing, superfluous or not positive.
-    """
+    """Return α and λ that are held fixed; the one that is expanded in must not be given."""
     wanted = {LARGE_ALPHA: ("ridge",), SMALL_RIDGE: ("alpha",)}.get(name, ("alpha", "ridge"))
     found: dict[str, float | None] = {}
     for argument, value in (("alpha", alpha), ("ridge", ridge)):

@@ -70,15 +70,7 @@ def step_terms(
     digits: int,
     progress: Callable[[], object],
 ) -> tuple[dict[str, dict[int, Any]], str, int]:
-    """Return the coefficients of all outputs in powers of s, the region and the last power.
-
-    Raises
-    ------
-    ParameterError
-        If the model is given by its spike and takes no step.
-    AssumptionError
-        If the step does not move anything.
-    """
+    """Return the coefficients of all outputs in powers of s, the region and the last power."""
     if model.direct_parameters is not None:
         raise ParameterError(
             "'small_step' is about a gradient step, and a model that is given by its spike takes "
@@ -178,13 +170,7 @@ def _numbers(model: SpikedRandomFeatures) -> dict[sp.Expr, sp.Expr]:
 def vanishing_mean(
     model: SpikedRandomFeatures, symbolic: SymbolicModel, mapping: SpikeMapping
 ) -> int:
-    """Return the power of s with which μ_0 vanishes at infinite width; else 0.
-
-    Raises
-    ------
-    AssumptionError
-        If it is so high that the weight of the mean is not determined.
-    """
+    """Return the power of s with which μ_0 vanishes at infinite width; else 0."""
     definition = symbolic.system.definitions.get(fe.mu0)
     if definition is None or model.width is not None:
         return 0

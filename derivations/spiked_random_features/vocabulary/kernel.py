@@ -129,9 +129,9 @@ def letters_model(model: VocabularyFeatures) -> SymbolicModel:
 def _require_few(letters: int) -> None:
     if letters > MOST_LETTERS:
         raise ParameterError(
-            f"kernels and losses other than the square loss have at most {MOST_LETTERS} letters, "
-            f"whose determinants are written out, got {letters}; solve() of VocabularyFeatures "
-            "takes any number"
+            "kernels, digits, certificates, sensitivities and losses other than the square loss "
+            f"have at most {MOST_LETTERS} letters, whose determinants are written out, got "
+            f"{letters}; solve() of VocabularyFeatures takes any number, in floats"
         )
 
 

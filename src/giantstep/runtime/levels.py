@@ -222,9 +222,9 @@ class Levels:
             return None
         if level not in self._shaken:
             usual = self[level]
-            coarse = self._line(level, SHIFT, (2,))[0] if self.line.costly else None
+            last = self.line.coarsest if self.line.costly else 0
             self._shaken[level] = None
-            if coarse is None or lose_digits(usual[2], coarse):
+            if not last or lose_digits(usual[last], self._line(level, SHIFT, (last,))[0]):
                 lines = self._line(level, SHIFT)
                 if lose_digits(usual[0], lines[0]):
                     self._shaken[level] = (*lines, *usual[3:])

@@ -99,7 +99,8 @@ def fn_owen_t_inner(h, a):
 
 
 def fn_owen_t(h, a):
-    h, slope = abs(h), abs(a)
+    # in integers, which only numbers of the context turn into
+    h, slope = ctx.mpf(abs(h)), ctx.mpf(abs(a))
     if slope <= 1:
         value = fn_owen_t_inner(h, slope)
     else:

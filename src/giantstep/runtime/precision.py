@@ -55,6 +55,8 @@ def local_context(digits: int, spare: int = 0) -> Any:
     ctx = mpmath.mp.clone()
     ctx.dps = digits + GUARD_DIGITS + spare
     _remember_erf(ctx)
+    # Of the kind that passes over nodes compute with.
+    ctx.node_number = ctx.convert
     return ctx
 
 
@@ -207,12 +209,18 @@ def solve_precisely(
     # Only the norm of the inverse Jacobians counts here, which `info` tells.
     inverse = [[ctx.zero] * len(begin) ** 2] if begin else []
 
+    def at_nodes(array: Sequence[Any]) -> list[Any]:
+        return list(map(ctx.node_number, array))
+
     def solve(
         arrays: Sequence[Sequence[Any]], begin: Sequence[Any], out: list[Any], info: list[Any],
         **options: Any,
     ) -> None:  # fmt: skip
+        # Nodes that move with the unknowns are computed from these.
+        fixed = len(arrays) - (2 if kernel.panels else 0)
+        given = [*map(at_nodes, arrays[:fixed]), *arrays[fixed:], *map(at_nodes, columns)]
         try:
-            solve_on(*arguments, *arrays, *columns, *begin, out, info, *inverse, **options)
+            solve_on(*arguments, *given, *begin, out, info, *inverse, **options)
         except ZeroDivisionError:
             raise ConvergenceError(
                 "the equations divide by zero at high precision, where a denominator vanishes or "
@@ -240,10 +248,13 @@ def solve_precisely(
         out: list[Any] = [ctx.zero] * len(kernel.outputs)
         info = [0, ctx.zero, ctx.zero]
         ends = {"reach": reach} if kernel.panels else {}
+        # On the many nodes of a grid one step of Newton's method: what it leaves is the square of
+        # the difference to the level before, which is below what that says of this level.
+        options = {**ends, "rough": ctx.mpf(_ROUGH)} if grid else ends
         start = begin
         if solved:
             start = [solved[-1].out[kernel.outputs.index(name)] for name in kernel.unknowns]
-        solve(arrays, start, out, info, **ends)
+        solve(arrays, start, out, info, **options)
         if info[0] < 0:
             raise ConvergenceError("Newton's method failed at high precision", state=out)
         # What cancels exactly, by a symmetry, is only as small as rounding makes it.

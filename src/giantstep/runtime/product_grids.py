@@ -296,7 +296,7 @@ class ProductGrid:
         self._steep = (steep.places, steep.width) if steep else None
         # Crowded panels are not halved from rule to rule, and what no rule resolves is no better on
         # the next one: a gain would be luck. Without a third rule none is claimed.
-        self._coarsest = 1 if steep or unseen else 2
+        self.coarsest = 1 if steep or unseen else 2
         self._nested = bool(inner_nodes) and module.NESTED
         self._rules: dict[tuple[int, int], Rule] = {}
         self._first = self._require_room(GRID_REACH)
@@ -309,7 +309,7 @@ class ProductGrid:
         outer, *inner = self._scales
         # Steps shrink towards steep places, whose integrands are the narrow ones.
         shrunk = 1.0 if self._steep is None else min(1.0, self._steep[1])
-        return shrunk * min(GRID_STEP * outer, *(GRID_INNER_STEP * x for x in inner))
+        return shrunk * min([GRID_STEP * outer, *(GRID_INNER_STEP * x for x in inner)])
 
     @property
     def narrowest(self) -> float:
@@ -323,9 +323,11 @@ class ProductGrid:
         room = math.log(max(MOST_GRID_NODES / self._first, 1.0))
         return min(int(room / math.log(growth)), LAST_LEVEL)
 
-    def lines(self, level: int, shift: float = 1.0, backs: Sequence[int] = range(3)) -> list[Array]:
+    def lines(
+        self, level: int, shift: float = 1.0, backs: Sequence[int] | None = None
+    ) -> list[Array]:
         """Return [fine, medium, coarse]: weight, node, inner nodes, tables at shift * nodes."""
-        wanted = [min(back, self._coarsest) for back in backs]
+        wanted = backs or (0, 1, self.coarsest)
         distinct = sorted({*wanted})
         for back in distinct:
             if (level, back) not in self._rules:

@@ -240,11 +240,12 @@ def ball_volume(dimension, radius):
 def equidistant(ctx: Any, step: Any, count: int, level: int = 0) -> Rule:
     """Return the trapezoidal rule with nodes k * step, \\|k\\| <= count."""
     nodes = [k * step for k in range(-count, count + 1)]
-    return Rule(nodes, [step * ctx.npdf(x) for x in nodes], level)
+    right = [step * ctx.npdf(x) for x in nodes[count:]]
+    return Rule(nodes, [*right[:0:-1], *right], level)
 
 
 def composite(
-    ctx: Any, breaks: Iterable[Any], reach: Any, longest: Any, order: int, level: int = 0
+    ctx: Any, breaks: Iterable[Any], reach: Any, longest: Any, rule: Rule, level: int = 0
 ) -> Rule:
     """Return a Gauss–Legendre rule on panels from -reach to reach that are cut at break points.
 
@@ -256,10 +257,9 @@ def composite(
     reach : number
     longest : number
         Length of a panel, at the most.
-    order : int
-        3 * 2**(order - 1) nodes on each.
+    rule : Rule
+        Of each, on [-1, 1], without density.
     """
-    rule = legendre(ctx, order)
     nodes, weights = [], []
     for left, right in pairwise([-reach, *sorted(b for b in breaks if abs(b) < reach), reach]):
         panels = int(ctx.ceil((right - left) / longest))

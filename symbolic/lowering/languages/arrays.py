@@ -46,7 +46,7 @@ from ..rows import (
 _OWN_NAMES = (
     "parameters arrays start rough held like known unknowns values report residual jacobian moves "
     "matrix right solution stack table total panels choose_start newton newton_root solve_linear "
-    "solve_larger "
+    "solve_larger image_rule root_step "
     "points points_of node_mean node_largest "
     "after_linear new_report solve np jnp jax scipy math x"
 ).split()
@@ -355,6 +355,39 @@ def shift(unknowns, moves, logarithmic):
 def choose_start(given, own):
     """Return the values that are given, and the program's own where there are none."""
     return xp.where(xp.isnan(given), own, given)
+
+
+def image_rule(breaks, reach, node, weight):
+    """Return nodes and weights of the normal law, cut at the break points in the last axis.
+
+    They are images of a rule on [0, 1], which move with the break points.
+    """
+    inner = xp.sort(xp.clip(breaks, -reach, reach), axis=-1)
+    ends = xp.full((*breaks.shape[:-1], 1), reach)
+    edges = xp.concatenate([-ends, inner, ends], axis=-1)
+    left, width = edges[..., :-1, None], xp.diff(edges, axis=-1)[..., None]
+    x = left + width * node
+    w = width * weight * xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+    shape = (*breaks.shape[:-1], -1)
+    return x.reshape(shape), w.reshape(shape)
+
+
+def root_step(x, gap, slope, low, high, before, scale):
+    """Return the next guess of a root, its bracket and residual, and where to go on.
+
+    A step of Newton's method, halved where it leaves the bracket or the residual has not fallen to
+    a half.
+    """
+    low, high = xp.where(gap <= 0, x, low), xp.where(gap >= 0, x, high)
+    new = x - gap / slope
+    full = (new >= low) & (new <= high) & (xp.abs(gap) <= before / 2)
+    new = xp.where(full, new, low / 2 + high / 2)
+    new = xp.where(gap == 0, x, new)
+    # The error after a full step is about the square of the step; after half of a bracket it is
+    # the step.
+    close = 9e-16 * xp.where(full, xp.abs(new) + scale, xp.abs(new))
+    before = xp.where(full, xp.abs(gap), math.inf)
+    return new, low, high, before, xp.abs(new - x) > close
 
 
 def first_state(start, movable):

@@ -161,9 +161,7 @@ def refine_group(rows, members, levels, rtol, found{argument}):
             return None
         return {solver}(rows[part], rules{argument})
 
-    def widths(part):
-        return width_at(rows[part], values[part])
-
+    widths = {widths}
     reached, unseen = refined(levels, members, tables, solve, widths, rtol)
     # Nothing is known where the rules are too coarse to see an integrand.
     unseen = members[unseen]
@@ -434,6 +432,7 @@ class PythonFile:
             line = f"{line or 'Line'}({tables}, EVEN, {self.program.moving})"
         else:
             line = "Baked()" if self.program.tables else "None"
+        widths = width_text(self.lowered, self.fixed)
         text = filled(
             _DRIVER,
             line=line,
@@ -442,10 +441,11 @@ class PythonFile:
             about_keyword="" if keyword is None else f"\n    {keyword.documentation}",
             keyword="" if keyword is None else f", {keyword.name}={keyword.default}",
             solver=solver,
+            widths="lambda part: width_at(rows[part], values[part])" if widths else None,
             tests=domain_tests("numbers"),
         )
         rules = (*_RULES, *(_LINE_RULES if self.line else ()), *(_GRID_RULES if self.grid else ()))
-        parts = [width_text(self.lowered, self.fixed), GIVEN, text, runtime_text("rules", rules)]
+        parts = [widths, GIVEN, text, runtime_text("rules", rules)]
         if self.line:
             parts += [runtime_text("quadrature"), runtime_text("levels")]
         else:

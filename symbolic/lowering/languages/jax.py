@@ -54,23 +54,9 @@ def total(weight, values):
 
 def panels(like, breaks, arrays):
     """Return nodes and weights of the normal law, cut at break points."""
+    # The nodes move with the break points, so that derivatives see jumps too.
     reference = arrays["panel_node"], arrays["panel_weight"]
     return image_rule(stack(like, *breaks), arrays["reach"], *reference)
-
-
-def image_rule(breaks, reach, node, weight):
-    """Return nodes and weights of the normal law, cut at the break points in the last axis.
-
-    The nodes move with the break points, so that derivatives see jumps too.
-    """
-    inner = jnp.sort(jnp.clip(breaks, -reach, reach), axis=-1)
-    ends = jnp.full((*breaks.shape[:-1], 1), reach)
-    edges = jnp.concatenate([-ends, inner, ends], axis=-1)
-    left, width = edges[..., :-1, None], jnp.diff(edges, axis=-1)[..., None]
-    x = left + width * node
-    w = width * weight * jnp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-    shape = (*breaks.shape[:-1], -1)
-    return x.reshape(shape), w.reshape(shape)
 
 
 def solve_larger(matrix, right):
@@ -146,10 +132,7 @@ def newton_root(residual, slope, start, *arguments):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def root_solution(residual, slope, start, arguments):
-    """Newton's method inside a bracket, halved where the residual does not fall to a half.
-
-    The slope is at least one, so the root is within the first residual of the start.
-    """
+    """The slope is at least one, so the root is within the first residual of the start."""
     first = jnp.broadcast_to(start(*arguments), arguments[0].shape)
     radius = jnp.abs(residual(first, *arguments))
     scale = jnp.abs(first) + radius
@@ -160,17 +143,9 @@ def root_solution(residual, slope, start, arguments):
 
     def iterate(carried):
         x, low, high, before, count, going = carried
-        gap = residual(x, *arguments)
-        low, high = jnp.where(gap <= 0, x, low), jnp.where(gap >= 0, x, high)
-        new = x - gap / slope(x, *arguments)
-        full = (new >= low) & (new <= high) & (jnp.abs(gap) <= before / 2)
-        new = jnp.where(full, new, low / 2 + high / 2)
-        new = jnp.where(going & (gap != 0), new, x)
-        # The error after a full step is about the square of the step; after half of a bracket it
-        # is the step.
-        close = 9e-16 * jnp.where(full, jnp.abs(new) + scale, jnp.abs(new))
-        before = jnp.where(full, jnp.abs(gap), math.inf)
-        return new, low, high, before, count + 1, going & (jnp.abs(new - x) > close)
+        given = residual(x, *arguments), slope(x, *arguments)
+        new, low, high, before, further = root_step(x, *given, low, high, before, scale)
+        return jnp.where(going, new, x), low, high, before, count + 1, going & further
 
     begin = first, first - radius, first + radius, scale + math.inf, 0, scale == scale
     x, *_, going = jax.lax.while_loop(going_on, iterate, begin)

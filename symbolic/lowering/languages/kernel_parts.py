@@ -17,7 +17,7 @@ from ....errors import EmissionError
 from ...printing.language import Function, Language
 from ...printing.special_functions import helper_texts, helpers
 from ..documentation import DOMAIN_TESTS, domain_of
-from ..driver import DECISIONS, FIRST_STEP, LAST_LEVEL, first_line, geometry, solve_row
+from ..driver import FIRST_STEP, LAST_LEVEL, decisions, first_line, geometry, solve_row
 from ..measures import width_function
 from ..rows import LEVELS
 from ..scalar_grids import ProductPlan, product_functions, product_plan
@@ -102,7 +102,7 @@ class KernelParts:
                 functions += product_functions(self.product, self.plan.widths)
         if program.has_panels:
             functions += [PANEL_RULE]
-        functions += [*rules.values(), *solvers, *DECISIONS]
+        functions += [*rules.values(), *solvers, *decisions()]
         self.table_inputs = tuple(lowered.identifiers[p] for p in lowered.table_parameters if line)
         refines = line or program.has_panels
         self.levels = LAST_LEVEL + 1 if refines else 1

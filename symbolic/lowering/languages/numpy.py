@@ -25,14 +25,8 @@ def total(weight, values):
 
 def panels(like, breaks, arrays):
     """Return nodes and weights of the normal law, cut at break points."""
-    reach = arrays["reach"]
-    edges = [np.broadcast_to(np.clip(b, -reach, reach), like.shape) for b in breaks]
-    ends = np.full(like.shape, reach)
-    edges = np.concatenate([-ends, np.sort(np.concatenate(edges, axis=-1), axis=-1), ends], axis=-1)
-    left, width = edges[:, :-1, np.newaxis], np.diff(edges, axis=-1)[..., np.newaxis]
-    x = left + width * arrays["panel_node"]
-    w = width * arrays["panel_weight"] * np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-    return x.reshape(len(x), -1), w.reshape(len(w), -1)
+    places = np.concatenate([np.broadcast_to(b, like.shape) for b in breaks], axis=-1)
+    return image_rule(places, arrays["reach"], arrays["panel_node"], arrays["panel_weight"])
 
 
 def solve_larger(matrix, right):
@@ -94,8 +88,7 @@ def newton(
 def newton_root(residual, slope, start, *arguments):
     """Return the root of an increasing function at every place of the arguments; NaN if not found.
 
-    The slope is at least one, so the root is within the first residual of the start. Newton's
-    method inside that bracket, halved where the residual does not fall to a half.
+    The slope is at least one, so the root is within the first residual of the start.
     """
     arguments = np.broadcast_arrays(*arguments)
     shape = arguments[0].shape
@@ -107,22 +100,13 @@ def newton_root(residual, slope, start, *arguments):
     low, high, scale = x - radius, x + radius, np.abs(x) + radius
     for _ in range(200):
         at = x[places]
-        gap = residual(at, *arguments)
-        low, high = np.where(gap <= 0, at, low), np.where(gap >= 0, at, high)
-        new = at - gap / slope(at, *arguments)
-        full = (new >= low) & (new <= high) & (np.abs(gap) <= before / 2)
-        new = np.where(full, new, low / 2 + high / 2)
-        new = np.where(gap == 0, at, new)
-        x[places] = new
-        # The error after a full step is about the square of the step; after half of a bracket it
-        # is the step.
-        close = 9e-16 * np.where(full, np.abs(new) + scale, np.abs(new))
-        going = np.abs(new - at) > close
+        given = residual(at, *arguments), slope(at, *arguments)
+        x[places], low, high, before, going = root_step(at, *given, low, high, before, scale)
         if not going.any():
             return x.reshape(shape)
-        places, low, high, scale = places[going], low[going], high[going], scale[going]
-        before = np.where(full, np.abs(gap), np.inf)[going]
-        arguments = [a[going] for a in arguments]
+        places, low, high, before, scale, *arguments = (
+            a[going] for a in (places, low, high, before, scale, *arguments)
+        )
     x[places] = np.nan
     return x.reshape(shape)
 '''

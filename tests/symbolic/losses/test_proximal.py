@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
 from giantstep.symbolic.expressions.functions import relu, softplus
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
-from giantstep.symbolic.losses.convex_losses import smooth_pieces
+from giantstep.symbolic.losses.convex_losses import require_convex, smooth_pieces
 from giantstep.symbolic.losses.proximal import MoreauEnvelope, Proximal
 
 x, c, y, z = sp.symbols("x c y z", real=True)
@@ -244,6 +244,15 @@ def test_latex():
 def test_losses_that_are_refused(loss, message):
     with pytest.raises(ParameterError, match=message):
         Proximal(loss, x, c, s)
+
+
+@pytest.mark.parametrize("place", [-5, -3, sp.Rational(-3, 2), 0, sp.Rational(1, 2), 2, 4, 5])
+def test_a_dent_is_seen_wherever_it_is_near_the_origin(place):
+    # x²/10 - exp(-u²) bends down where u² is near 3/2.
+    dented = x**2 / 10 - sp.exp(-((x - place) ** 2))
+    with pytest.raises(ParameterError, match="lies above a chord"):
+        require_convex(dented, x)
+    require_convex(x**2 - sp.exp(-((x - place) ** 2)), x)
 
 
 @pytest.mark.parametrize("loss", [y * x**2, softplus(-y * x), y**2 * sp.cosh(x)])

@@ -101,10 +101,14 @@ def test_double_averages_meet_closed_forms_within_their_estimates(value, closed,
     assert errors["q"] < 1e-10
 
 
+# What is computed in two ways on the same nodes agrees on few of them, too.
+FEW = 1e-4
+
+
 def test_half_a_grid_gives_what_the_whole_gives():
-    value, closed = PROBIT
+    value, _ = PROBIT
     even, whole, shifted = (
-        solved(value, **options)[0]
+        solved(value, rtol=FEW, **options)[0]
         for value, options in (
             (value, {}),
             (value + mean(k + q * s, k, s) ** 2 + 0, {}),
@@ -113,7 +117,6 @@ def test_half_a_grid_gives_what_the_whole_gives():
     )
     assert whole["q"] == pytest.approx(even["q"], rel=1e-14)
     assert shifted["odd"] == pytest.approx(0, abs=1e-13)
-    assert even["q"] == pytest.approx(float(root(closed)), rel=1e-14)
 
 
 def test_both_labels_together_take_half_a_grid():
@@ -125,7 +128,8 @@ def test_both_labels_together_take_half_a_grid():
     ]
     both, one = 1 + mean(sp.Add(*terms), k, s), 1 + 2 * mean(terms[0], k, s)
     assert [lower(system(value)).program.even for value in (both, one)] == [True, False]
-    assert solved(both)[0]["q"] == pytest.approx(solved(one)[0]["q"], rel=1e-13)
+    found, expected = (solved(value, rtol=FEW)[0]["q"] for value in (both, one))
+    assert found == pytest.approx(expected, rel=1e-13)
 
 
 def test_what_holds_the_node_alone_is_computed_once_a_node():
@@ -245,13 +249,13 @@ def test_inner_nodes_avoid_the_names_of_the_user():
 
 def test_bound_variables_of_the_same_name_do_not_meet():
     """The outer variable is called like the inner one, or like the node."""
-    usual = solved(PROBIT[0])[0]["q"]
+    usual = solved(PROBIT[0], rtol=FEW)[0]["q"]
     swapped = 1 + a * mean(s * mean(sp.erf(h * s + q * k), k), s)
-    assert solved(swapped)[0]["q"] == pytest.approx(usual, rel=1e-14)
+    assert solved(swapped, rtol=FEW)[0]["q"] == pytest.approx(usual, rel=1e-14)
     both = 1 + a / 2 * (
         mean(k * mean(sp.erf(h * k + q * s), s), k) + mean(u * mean(sp.erf(h * u + q * w), w), u)
     )
-    assert solved(both)[0]["q"] == pytest.approx(usual, rel=1e-14)
+    assert solved(both, rtol=FEW)[0]["q"] == pytest.approx(usual, rel=1e-14)
 
 
 def test_sensitivities_see_the_jump():

@@ -1,5 +1,8 @@
 """Equations that a structural analysis accepts, and that determine nothing all the same."""
 
+import random
+
+import mpmath
 import pytest
 import sympy as sp
 
@@ -8,7 +11,11 @@ from giantstep.symbolic.expressions.functions import softplus
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.losses.proximal import Proximal
 from giantstep.symbolic.systems.equations import FreeEnergy
-from giantstep.symbolic.systems.generic_rank import dependent_unknowns, symmetric_variables
+from giantstep.symbolic.systems.generic_rank import (
+    _drawn,
+    dependent_unknowns,
+    symmetric_variables,
+)
 from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
@@ -73,3 +80,22 @@ def test_symmetries_by_gradient():
     assert symmetric_variables({s: energy.diff(s) for s in (q, m, v)}) == [q, m]
     energy += q
     assert symmetric_variables({s: energy.diff(s) for s in (q, m, v)}) == []
+
+
+@pytest.mark.parametrize(
+    ("kinds", "signs"),
+    [
+        ({"real": True}, {-1, 1}),
+        ({"positive": True}, {1}),
+        ({"nonnegative": True}, {1}),
+        ({"negative": True}, {-1}),
+        ({"nonpositive": True}, {-1}),
+        ({"integer": True, "positive": True}, {1}),
+        ({"integer": True, "nonpositive": True}, {-1}),
+    ],
+)
+def test_what_is_drawn_has_the_signs_of_its_symbol(kinds, signs):
+    symbol, draw = sp.Symbol("a", **kinds), random.Random(1)
+    drawn = [_drawn(symbol, draw, mpmath.mp) for _ in range(40)]
+    assert {mpmath.sign(x) for x in drawn} == signs
+    assert all(mpmath.isint(x) for x in drawn) is ("integer" in kinds)
