@@ -32,6 +32,8 @@ FRAGMENTS = {
     "staircase": lambda: gs.staircase("x1 + x1*x2").latex(),
     "gradient": lambda: gs.gradient_expansion("relu", "x1*x2 + He(3, x1)").latex(),
     "coefficients": lambda: gs.hermite_coefficients("tanh", 9).latex(),
+    "closed form": lambda: gs.hermite_coefficients("gelu", 2).require_closed_form().latex(),
+    "decay": lambda: sp.latex(gs.hermite_coefficients("tanh", 2).decay),
     "equivalence": lambda: gs.conditional_equivalence("gelu").latex(),
     "index model": lambda: gs.MultiIndex("sign").latex(),
     "sum": lambda: broken(f"y = {LONG}"),
@@ -98,9 +100,11 @@ def test_rows_of_a_broken_equation_are_those_of_the_equation():
 def test_latex_takes_all_of_it(tmp_path):
     if shutil.which("pdflatex") is None:
         pytest.skip("there is no pdflatex")
-    body = "\n".join(rf"\[{make()}\]" for name, make in FRAGMENTS.items() if name not in WHOLE)
+    texts = {name: make() for name, make in FRAGMENTS.items()}
+    texts |= {x: rf"\resizebox{{\textwidth}}{{!}}{{$\displaystyle {texts[x]}$}}" for x in WHOLE}
+    body = "\n".join(rf"\[{text}\]" for text in texts.values())
     (tmp_path / "all.tex").write_text(
-        r"\documentclass{article}\usepackage{amsmath,amssymb}\begin{document}"
+        r"\documentclass{article}\usepackage{amsmath,amssymb,graphicx}\begin{document}"
         + body
         + r"\end{document}"
     )

@@ -596,8 +596,9 @@ class SimulatedGiantSteps(Page, JsonDocument):
         if target.suffix != ".npz":
             raise ParameterError(f"path must end in .npz or .json, got {target.name!r}")
         header = np.array(json.dumps({"format": _FORMAT, **self._about()}))
+        arrays: dict[str, Any] = dict(self.result.values)
         with replacing(target) as temporary, temporary.open("xb") as file:
-            np.savez(file, header=header, **self.result.values)
+            np.savez(file, header=header, **arrays)
         return target
 
     @classmethod

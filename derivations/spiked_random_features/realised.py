@@ -50,6 +50,7 @@ _HEADINGS = {
     "realised": "theory, realised spike",
     "asymptotic": "theory, limit of the spike",
 }
+_STYLES = {"measured": "", "spectrum": ":", "realised": "-", "asymptotic": "--"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,13 +184,14 @@ class RealisedNetwork(DatasetResult):
 
     def picture(self) -> Picture:
         """Return the test errors over α: measured ones as points, theories as lines."""
-        x = self.dataset["alpha"].to_numpy()
+        x = self.dataset["alpha"].values.tolist()
         lines = [
-            Line(x, self.dataset[f"{kind}_test_error"].to_numpy(), _HEADINGS[kind], *look)
-            for kind, look in zip(
-                self._kinds, (("", "o"), *[(style,) for style in ("-", "--", ":")]), strict=False
+            Line(
+                x, self.dataset[f"{kind}_test_error"].values.tolist(), _HEADINGS[kind],
+                style=_STYLES[kind], mark="" if _STYLES[kind] else "o",
             )
-        ]
+            for kind in self._kinds
+        ]  # fmt: skip
         return Lines(lines, r"$\alpha$", "test error")
 
     def __repr__(self) -> str:

@@ -139,7 +139,8 @@ def _writable(suffixes: Sequence[str], flag: str) -> Callable[[str], Path]:
         try:
             out = checked_file(text, flag, suffixes, "result", unnamed=(".htm",))
         except ParameterError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
+            # Which argument it is, argparse says itself.
+            raise argparse.ArgumentTypeError(str(error).removeprefix(flag).lstrip(": ")) from None
         suffix = out.suffix.lower()
         needed = ("matplotlib",) if suffix in PICTURES else _REPORT if suffix in PAGES else ()
         for package in needed:

@@ -513,6 +513,9 @@ class _Reader:
                 raise ValueError(f"{name} must have {len(arguments)} entries, got {len(value)}")
             kinds = (arguments[0],) * len(value) if one else arguments
             return tuple(self.value(v, k, name) for v, k in zip(value, kinds, strict=True))
+        if hasattr(origin, "__value__"):
+            # From NumPy 2.5 on NDArray is the name of a type.
+            return self.value(value, origin.__value__[arguments], name)
         if origin is not None and hasattr(origin, "__array_finalize__"):
             return _array(value, typing.get_args(arguments[1])[0], name)
         if origin is not None and issubclass(origin, Mapping):
