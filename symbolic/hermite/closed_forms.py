@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 import sympy as sp
 
@@ -84,7 +85,7 @@ class ClosedForm(Result):
     k: sp.Symbol
     m: sp.Symbol
     # Documents leave it out: it gives the same moments, with fewer roots and angles in them.
-    sequence: Sequence | None = field(init=False, default=None, repr=False, compare=False)
+    _sequence: ClassVar[Sequence | None] = None
 
     @property
     def holds_from(self) -> int:
@@ -115,8 +116,8 @@ class ClosedForm(Result):
     def at(self, k: int) -> sp.Expr:
         """Return the exact moment of order k >= 0, any exception included."""
         order = checked_order(k)
-        if self.sequence is not None:
-            return self.sequence.value(order)
+        if self._sequence is not None:
+            return self._sequence.value(order)
         if order in self.exceptions:
             return self.exceptions[order]
         half, rest = divmod(order, 2)
@@ -179,7 +180,7 @@ def closed_form_of(
         None if form is None else form.xreplace({_K: k, _M: m}) for form in (general, even, odd)
     )
     result = ClosedForm(general, even, odd, exceptions, parity, k, m)
-    object.__setattr__(result, "sequence", sequence)
+    object.__setattr__(result, "_sequence", sequence)
     return result
 
 
