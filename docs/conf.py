@@ -62,6 +62,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
     "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
     # As many scripts at a time as there are jobs of the build.
     "parallel": True,
     "abort_on_example_error": True,

@@ -37,7 +37,11 @@ class KernelArrays(Levels):
     ----------
     refinable : bool
         Whether finer rules exist: not for sums over data alone, nor for a single rule.
+    tables : Tables
+        Of a kernel that has some.
     """
+
+    tables: Tables
 
     def __init__(
         self,

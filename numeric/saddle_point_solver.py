@@ -280,8 +280,7 @@ def _run(
     # Nothing that was computed before counts: the last bits would depend on it.
     todo = np.ones(n, dtype=bool)
     if plain:
-        lists = [a.tolist() if isinstance(a, np.ndarray) else a for a in arrays]
-        kernel.plain.solve_batch(parameters, *lists, *found, *starts)
+        kernel.plain.solve_batch(parameters, *arrays, *found, *starts)
         # Plain Python raises where compiled arithmetic goes on (log of a negative number).
         todo = np.isnan(found[2][:, 0])
     if todo.all():

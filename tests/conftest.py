@@ -35,7 +35,7 @@ def pytest_collection_finish() -> None:
     """From here on garbage is collected, but what was imported and collected is left alone."""
     gc.freeze()
     # Expressions are in caches and no circles: to look for circles among them rarely is enough.
-    gc.set_threshold(20_000, 10, 10)
+    gc.set_threshold(100_000, 10, 10)
     gc.enable()
 
 

@@ -44,6 +44,10 @@ def test_names_of_the_reference_are_there() -> None:
         assert hasattr(importlib.import_module(f"giantstep.{module}"), thing), name
 
 
+def test_the_reference_lists_all_results() -> None:
+    assert _extension("reference_pages").results() <= LISTED
+
+
 def test_the_reference_lists_what_pages_import_from_modules() -> None:
     imports = re.compile(r"^from giantstep\.[\w.]+ import (?:\([^)]*\)|.*)$", re.MULTILINE)
     files = [*DOCS.glob("*.md"), *DOCS.glob("[!a]*/*.md"), *DOCS.glob("gallery/*.py")]

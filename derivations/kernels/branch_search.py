@@ -249,7 +249,13 @@ class Search(Solutions):
         marked: list[tuple[float, Array, bool]] = [
             (float(k), y, False) for k, y in enumerate(curve.points)
         ]
+        ends = ((curve.start, curve.points[0]), (curve.end, curve.points[-1]))
+        left = [y for how, y in ends if how == CROSSING]
         for place, kind, y in curve.marks:
+            # Where a branch leaves another one it turns round, by a symmetry, as far as rounding
+            # tells.
+            if kind == FOLD and any(self._apart(y, z) <= _JOINED for z in left):
+                continue
             if kind == FOLD:
                 point = self._fold(y, held)
             elif face and self._leaves_face(y, face):
@@ -302,6 +308,9 @@ class Search(Solutions):
         for output in self.zeros:
             self._add_zeros(output, curve, face)
         return branch
+
+    def _apart(self, y: Array, other: Array) -> float:
+        return float(np.max(np.abs(y - other) / self.equations.sizes(y)))
 
     def _near(self, p: SpecialPoint, other: SpecialPoint) -> bool:
         """Tell whether two points are the same, found along two branches."""
@@ -827,7 +836,7 @@ def branches(
         Call a solution stable where the free energy, as a function of its order parameters and
         stationary in the conjugates, has this extremum. By default a solution is stable where
         the iteration x → F(x) of the equations converges to it, and a minimum where the
-        equations are no such map. A free energy, minus the logarithm of a number of states,
+        equations are no such map, or come from a free energy without averages. A free energy, minus the logarithm of a number of states,
         has a minimum and a free entropy a maximum; in overlaps of n → 0 replicas it is the
         other way round, because the number of pairs of replicas is negative:
         ``{"m": "maximum", "q": "minimum"}`` for a free entropy of a magnetisation and an

@@ -26,6 +26,7 @@ from ...numeric.arguments import is_one_of, positive_number, whole_number
 from ...numeric.branches import SAME, Equations, Remembered
 from ...numeric.first_values import spread
 from ...numeric.saddle_point_solver import BatchSolution
+from ...symbolic.expressions.averages import Average
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.lowering.program import Newton
 from ...symbolic.systems.branch_conditions import SIZE, Condition, Held, OpenSystem, hessian_name
@@ -79,7 +80,8 @@ class Extremum:
     prefers_low : bool
         Whether of two phases that of lower free energy is the right one.
     asked : bool
-        Whether the user has said so; else a map that converges counts more.
+        Whether the user has said so, or the free energy holds neither conjugates nor averages: no
+        replicas turn its senses round. Else a map that converges counts more.
     """
 
     maxima: tuple[str, ...]
@@ -100,7 +102,8 @@ class Extremum:
         held = system.free_energy
         order = [] if held is None else [system.identifiers[x] for x in _variables(held, system)[0]]
         if given is None:
-            return cls((), tuple(order), True, asked=False)
+            plain = held is not None and not held.conjugates and not held.expression.has(Average)
+            return cls((), tuple(order), True, asked=plain)
         senses = dict.fromkeys(order, given)
         if isinstance(given, Mapping):
             known_names(given, order, "order parameter of the free energy")
@@ -317,7 +320,10 @@ class OpenKernel:
     ) -> NDArray[np.bool_] | None:
         """Tell the same from what is known of solutions."""
         if eigenvalues is not None and self.by_free_energy(extremum):
-            return extremum.holds(eigenvalues)
+            found = extremum.holds(eigenvalues)
+            # Higher derivatives decide where the second one vanishes, or a map that converges.
+            flat = (eigenvalues == 0).any(axis=1)
+            return found if radius is None else np.where(flat, radius < 1, found)
         return None if radius is None else radius < 1
 
     def stability(self, extremum: Extremum) -> str:

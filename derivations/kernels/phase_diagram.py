@@ -411,7 +411,7 @@ class Plane:
             return
         stop = None
         if kind == FIRST_ORDER:
-            stop = partial(_merged, family.names, equations, y)
+            stop = partial(_merged, family.names, equations, Stated.of(condition), y)
         elif condition.kind == "boundary":
             stop = partial(self._leaves_ends, condition, family, point.over, cut)
         elif condition.kind == "branch point":
@@ -607,9 +607,9 @@ class Plane:
             reason = f"{place}, where what leaves the crossing changes its stability"
         elif how == CLOSED:
             reason = f"itself, as a closed line, at {place}"
-        elif line.kind == FIRST_ORDER and _distance(y, line.family.names, line.equations) < max(
-            5 * self.largest, _MERGED
-        ):
+        elif line.kind == FIRST_ORDER and np.linalg.norm(
+            _gap(y, line.family.names, line.equations, line.stated)
+        ) < max(5 * self.largest, _MERGED):
             reason = f"{place}, where the two phases become one"
         else:
             reason = f"{place}, beyond which it has no solution or no value"
@@ -625,7 +625,8 @@ def _normalised(point: SpecialPoint, component: int) -> dict[str, float]:
     """Return first values in which another component of the null vector is one."""
     found = dict(point.start)
     names = point.condition.components
-    for kind in ("direction", "weight"):
+    # Where two phases have one free energy there is no null vector.
+    for kind in ("direction", "weight") if names else ():
         unit = found.get(f"{kind}_{names[component]}")
         if unit:
             for name in names:
@@ -649,19 +650,25 @@ def _exchanged(y: Array, names: Sequence[str]) -> Array:
     return found
 
 
-def _gap(y: Array, names: Sequence[str], equations: Equations) -> Array:
-    one, other = np.array(_pairs(names)).T
-    found: Array = (y[one] - y[other]) / equations.sizes(y)[one]
-    return found
+def _gap(y: Array, names: Sequence[str], equations: Equations, stated: Stated) -> Array:
+    """Return by how much two phases differ, of which one may be at ends of unknowns."""
+    sizes = dict(zip(names, equations.sizes(y), strict=False))
+    values = dict(zip(names, y, strict=False))
+    one = {**stated.held, **values}
+    other = {f"{name}_other": x for name, x in stated.held_other.items()} | values
+    found = [
+        (one[name] - other[f"{name}_other"]) / sizes.get(name, sizes.get(f"{name}_other"))
+        for name in one
+        if f"{name}_other" in other and (name in sizes or f"{name}_other" in sizes)
+    ]
+    return np.array(found)
 
 
-def _distance(y: Array, names: Sequence[str], equations: Equations) -> float:
-    return float(np.linalg.norm(_gap(y, names, equations)))
-
-
-def _merged(names: Sequence[str], equations: Equations, first: Array, y: Array) -> bool:
+def _merged(
+    names: Sequence[str], equations: Equations, stated: Stated, first: Array, y: Array
+) -> bool:
     """Tell whether two phases have come together, or exchanged their places."""
-    gap, before = _gap(y, names, equations), _gap(first, names, equations)
+    gap, before = (_gap(x, names, equations, stated) for x in (y, first))
     return float(gap @ before) <= _MERGED * float(np.linalg.norm(before))
 
 

@@ -79,7 +79,9 @@ class _FunctionOfOne(_NumericFunction):
         if x is sp.nan:
             return sp.nan
         special = zip((sp.S.Zero, sp.oo, -sp.oo), cls._values, strict=True)
-        return dict(special).get(sp.S.Zero if x.is_zero else x)
+        # Of a sum with symbols the question takes long, and is answered by no hardly ever.
+        is_zero = (x.is_number or x.is_Atom) and x.is_zero
+        return dict(special).get(sp.S.Zero if is_zero else x)
 
 
 class relu(_FunctionOfOne):

@@ -1,8 +1,8 @@
 """What passes over nodes read, as numbers of the kind that the nodes have.
 
 Sums over nodes take nearly all of the time of many digits. Their nodes and weights may be numbers
-that are faster than those of everything else (:mod:`giantstep.numeric.fast_nodes`); then scalars and
-constants have to become such numbers before a pass begins.
+that are faster than those of everything else (:mod:`giantstep.numeric.fast_nodes`); then scalars
+and constants have to become such numbers before a pass begins.
 """
 
 from __future__ import annotations

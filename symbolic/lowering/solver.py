@@ -458,6 +458,10 @@ def _batch_source(program: Program, rows: Function, target: str) -> str:
     if target == "numba":
         lines.append(f"    solve_rows(0, len(parameters), {', '.join(given)})")
     else:
+        arrays = ", ".join(rows.packed)
+        if arrays:
+            lines.append("    # Python is faster with lists than with the elements of arrays.")
+            lines.append(f"    {arrays}, = (np.asarray(x).tolist() for x in ({arrays},))")
         lines += [
             "    for row in range(len(parameters)):",
             "        try:",

@@ -349,8 +349,9 @@ class Language:
             assert isinstance(node.targets[0], ast.Name)
             if self.forms["array"] is None:
                 return []
-            name, length = self.identifier(node.targets[0].id), node.value.args[0].value
-            return [indent + self.spelled("array", name, length)]
+            name = node.targets[0].id
+            length = function.local_arrays[name]
+            return [indent + self.spelled("array", self.identifier(name), length)]
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
             numbers = ", ".join(map(value, node.value.elts))
             if self.forms["constants"] is None:

@@ -261,7 +261,7 @@ def _solved_for(x: sp.Symbol, condition: sp.Expr, unknowns: Collection[sp.Symbol
 def _as_map(equation: Equation) -> Equation | None:
     """Return ``x = f(x)`` for a condition c·(x − f(x)) = 0 with a product c that never vanishes.
 
-    This is how papers print the equation of an overlap from which conjugates were eliminated. The
+    It may vanish at x = 0 if x = f(x) holds there, too. This is how papers print the equation of an overlap from which conjugates were eliminated. The
     term in x alone is algebraic, those of f are averages or other functions.
     """
     x = equation.unknown
@@ -272,12 +272,14 @@ def _as_map(equation: Equation) -> Equation | None:
         (algebraic_terms if algebraic else others).append(term)
     total = sp.factor(sp.Add(*algebraic_terms))
     powers = {base: n for base, n in (f.as_base_exp() for f in sp.Mul.make_args(total))}
-    if not others or not (powers.get(x, sp.S.Zero).is_Integer and powers.get(x, 0) > 0):
+    power = powers.get(x, sp.S.Zero)
+    if not others or not (power.is_Integer and power > 0):
         return None
     common = total / x
     value = sp.Add(*(-term / common for term in others))
+    never = common if value.xreplace({x: sp.S.Zero}) != 0 else total / x**power
     # SymPy knows of a sum only seldom that it is not zero; then nothing is divided by it.
-    if common.is_zero is not False or sp.count_ops(value) > sp.count_ops(sp.Add(*others)):
+    if never.is_zero is not False or sp.count_ops(value) > sp.count_ops(sp.Add(*others)):
         return None
     if value.has(sp.sinh):
         value = min(value, value.replace(sp.sinh, _by_tanh), key=sp.count_ops)

@@ -714,6 +714,13 @@ def test_iteration_that_leaves_its_domain_and_refusals(kernel):
     )
     path = gs.lower(system).iterate(a=1.5, start={"x": 2})
     assert not path.converged and "left the domain" in path.ending and path.sizes["step"] == 1
+    # Its end belongs to it.
+    q = sp.Symbol("q", nonnegative=True)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {q: a * (q - 1) ** 2}, name="square", parameters=(a,)
+    )
+    path = gs.lower(system).iterate(a=1, start={"q": 1}, steps=4)
+    assert path.ending == "no fixed point in 4 steps" and path.q.values.tolist() == [1, 0, 1, 0, 1]
     cubic = gs.SaddlePointSystem.from_fixed_point(
         {u: sp.Eq(u**3 - u, h)}, name="cubic", parameters=(h,)
     )

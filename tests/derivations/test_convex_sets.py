@@ -57,6 +57,17 @@ def test_errors_are_never_understated(sets, loss):
         assert max(misses.values()) <= 1.0, misses
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "numbers"), [("hinge", (70, 96)), ("absolute", (0,))])
+def test_errors_are_not_understated_where_rules_tell_little(sets, loss, numbers):
+    """Crowded panels are not halved from rule to rule, and a coarse grid may be far off."""
+    rng = np.random.default_rng(5)
+    drawn = [sets.random_readout(loss, rng) for _ in range(max(numbers) + 1)]
+    for number in numbers:
+        misses = _misses(*drawn[number], rtol=1e-8)
+        assert max(misses.values()) <= 1.0, misses
+
+
 @pytest.fixture(scope="module")
 def huber():
     features = gs.SpikedRandomFeatures.from_parameters(

@@ -461,8 +461,15 @@ def test_errors_of_a_figure_are_those_of_the_exact_solution():
     alpha, size = points.get_xdata()[-1], points.get_ydata()[-1]
     assert size < 1e-18
     assert size == pytest.approx(float(series.estimate_of_remainder(alpha, "initial")), rel=0.1)
-    # Exponents stand beside the points.
+    # Exponents stand at the ends of their slopes, beside the points.
     assert errors.get_xlim()[1] > 2 * alpha
+    slopes = [line for line in errors.lines if line.get_marker() == "None"]
+    assert len(slopes) == len(errors.texts) > 3
+    for text, line in zip(errors.texts, slopes, strict=True):
+        assert text.get_position() == (line.get_xdata()[-1], line.get_ydata()[-1])
+        (begin, *_, end), (first, *_, last) = line.get_xdata(), line.get_ydata()
+        power = math.log(last / first) / math.log(begin / end)
+        assert power == pytest.approx(float(Fraction(text.get_text().strip())), rel=1e-9)
 
 
 # ---------------------------------------------------------------------- refusals

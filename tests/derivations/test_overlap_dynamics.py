@@ -407,6 +407,11 @@ def test_a_map_of_ones_own():
     assert magnet.iterate({"m": 0.1}, steps=60, h=0.0)["m"][-1] == pytest.approx(
         0.9575040240772687, abs=1e-15
     )
+    whole = magnet.iterate({"m": 0.1}, steps=7, h=0.2)
+    # Each third step, and the last.
+    some = magnet.iterate({"m": 0.1}, steps=7, every=3, h=0.2)
+    assert some["step"].tolist() == [0, 3, 6, 7]
+    assert some["m"].tolist() == whole["m"][[0, 3, 6, 7]].tolist()
     fixed = magnet.fixed_points([{"m": x} for x in (-1.0, 0.05, 1.0)], h=0.0)
     assert [round(x.state["m"], 6) for x in fixed] == [-0.957504, 0, 0.957504]
     assert [x.unstable for x in fixed] == [0, 1, 0]

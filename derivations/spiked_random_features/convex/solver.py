@@ -125,7 +125,9 @@ class ReadoutSolver:
         if residual:
             law = self._residuals(law)
             places, width = bends(_distances(law, self._kinks))
-            seen = _SEEN * np.sqrt(law.free_variance) / self._label_slopes(law)
+            # Of residuals in the field's part s, the largest.
+            slopes = np.max(np.abs(law.covariance[:, None] - self._teacher_slopes), axis=1)
+            seen = _SEEN * np.sqrt(law.free_variance) / slopes
             # Labels without noise may be narrower than uniform rules can see.
             inner = np.maximum(seen, _SMALLEST_INNER)
             resolved = bool(np.min(seen) >= _SMALLEST_INNER)
@@ -165,10 +167,6 @@ class ReadoutSolver:
             variance=np.maximum(law.variance + spread, law.free_variance + noise),
             free_variance=law.free_variance + noise,
         )
-
-    def _label_slopes(self, law: Law) -> Array:
-        """Return the largest slope of residuals in the field's part s, at :data:`NODES`."""
-        return np.max(np.abs(law.covariance[:, None] - self._teacher_slopes), axis=1)
 
     @cached_property
     def _teacher_slopes(self) -> Array:
@@ -341,20 +339,9 @@ def folds(
 ) -> tuple[list[float], float]:
     """Return where predictions cross zero or a kink, and the smallest width on which they do.
 
-    Parameters
-    ----------
-    law : Law
-    kinks : sequence of float
-        Of the loss at the label 1; those at -1 are their mirror images.
-    field : Field, optional
-        Of integrands that hold averages over labels in closed form. Then it matters, too, where
-        the field of a prediction at a kink crosses zero, and predictions where the field is zero.
-
-    Returns
-    -------
-    places : list of float
-    width : float
-        Infinite if there is no crossing.
+    `kinks` are those at the label 1; those at -1 are their mirror images. Where integrands hold
+    averages over the labels of a `field` in closed form, it matters, too, where the field of a
+    prediction at a kink crosses zero, and predictions where the field is zero.
     """
     mean, step, deviation = law.mean, law.step, np.sqrt(law.variance)
     # The proximal point leaves and reaches a kink where the prediction is at it and, behind it, as
@@ -417,12 +404,8 @@ def _distances(law: Law, kinks: Sequence[float]) -> list[Array]:
 def bends(distances: Sequence[Array], known: Sequence[float] = ()) -> tuple[list[float], float]:
     """Return places that are as near as averages over all but kappa are narrow, and their width.
 
-    Parameters
-    ----------
-    distances : sequence of array
-        Of predictions from where an integrand bends, in standard deviations, at :data:`NODES`.
-    known : sequence of float
-        Places that there are anyway.
+    `distances` of predictions from where an integrand bends are in standard deviations, at
+    :data:`NODES`; `known` places there are anyway.
     """
     steepness = np.zeros_like(NODES)
     for level in distances:
@@ -445,18 +428,8 @@ def inner_widths(law: Law, *, smooth: bool) -> Array:
 
     The label given the prediction, and the prediction given the label, vary on √v/p, with the
     variance v of what is left of the prediction and its covariance p with the label's field. A
-    smooth loss has a slope that varies on predictions of order one, of standard deviation √q.
-
-    Parameters
-    ----------
-    law : Law
-    smooth : bool
-        The loss has no kinks; else its average is in closed form.
-
-    Returns
-    -------
-    array
-        At :data:`NODES`.
+    smooth loss has a slope that varies on predictions of order one, of standard deviation √q; the
+    average of one with kinks is in closed form.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         widths = np.sqrt(law.free_variance) / np.abs(law.covariance)

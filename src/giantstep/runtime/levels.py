@@ -105,6 +105,7 @@ class Tables:
         # Rules have as many nodes at every node of the line.
         first = rules(x[:1])
         inner = max((rule.nodes.shape[1] for rule in first.values()), default=1)
+        require_room(len(x), inner, 1.0)
         length = max(1, _AT_ONCE // inner)
         parts = [x[start : start + length] for start in range(0, len(x), length)]
         found = [self.module.tables(part, *self.values, rules(part)) for part in parts]

@@ -36,6 +36,8 @@ _PANEL_RULE = (
 )
 # Up to here 48 nodes of Gauss-Hermite integrate an oscillation to 1e-16.
 _HERMITE_FREQUENCY = 5.0
+# By their number of nodes, which are the eigenvalues of a matrix.
+_HERMITE_RULES: dict[int, Rule] = {}
 # Inner rules are refined until tables agree to this, relative to their largest value; or to that,
 # where refining brings levels no closer.
 _TABLE_TOLERANCE = 4e-15
@@ -61,9 +63,11 @@ def halved(rule):
 
 
 def gauss_hermite_rule(n):
-    """Return the n-point Gauss-Hermite rule for the standard normal weight."""
-    x, w = np.polynomial.hermite_e.hermegauss(n)
-    return Rule(x, w / math.sqrt(2 * math.pi))
+    """Return the n-point Gauss-Hermite rule for the standard normal weight; not to be changed."""
+    if n not in _HERMITE_RULES:
+        x, w = np.polynomial.hermite_e.hermegauss(n)
+        _HERMITE_RULES[n] = Rule(x, w / math.sqrt(2 * math.pi))
+    return _HERMITE_RULES[n]
 
 
 def inner_panel(frequency, refinement):

@@ -112,10 +112,7 @@ _PARALLEL_BODY = """\
     else:
         solve_batch(parameters, *arrays, values, errors, info)"""
 
-_PLAIN_BODY = """\
-    # Python is faster with lists than with the elements of arrays.
-    lists = [x.tolist() if isinstance(x, np.ndarray) else x for x in arrays]
-    solve_batch(parameters, *lists, values, errors, info)"""
+_PLAIN_BODY = "    solve_batch(parameters, *arrays, values, errors, info)"
 
 _COMPILED_ENTRY = '''
 def quadrature(parameters, data=None, rtol=1e-11):

@@ -672,7 +672,9 @@ class TestPanels:
             assert bound / 3 < abs(rule - exact) <= bound
 
     def test_gaps_are_disjoint_and_contain_all_points(self):
-        points = [arb(0, 0.5), arb(0.4, 0.2), arb(3), arb(-2, 1.75), arb(3)]
+        points = [arb(0, 0.5), arb(0.4, 0.2), arb(3), arb(-2, 1.75), arb(3), arb(5, 1), arb(7, 1)]
         gaps = disjoint_gaps(points)
-        assert [float(x) for gap in gaps for x in gap] == pytest.approx([-3.75, 0.6, 3.0, 3.0])
+        # The last two touch.
+        ends = [-3.75, 0.6, 3.0, 3.0, 4.0, 8.0]
+        assert [float(x) for gap in gaps for x in gap] == pytest.approx(ends)
         assert all(any(a <= p.lower() and p.upper() <= b for a, b in gaps) for p in points)

@@ -108,6 +108,18 @@ def test_roots_are_bounded_around_zero_where_analyticity_is_not_asked_for(flint)
         assert found.abs_upper() < 0.01
 
 
+@pytest.mark.parametrize("exponent", [R(1, 3), R(7, 2), R(-1, 3), R(-5, 2), sp.pi, R(1, 3) + sp.I])
+def test_powers_around_zero_are_bounded_if_the_exponent_is_positive(flint, exponent):
+    f = BallEvaluator().function(z**exponent, z)
+    around = flint.acb(flint.arb(0, 0.5), flint.arb(0, 0.5))
+    value = f(around, False)
+    assert value.is_finite() is bool(exponent.is_positive)
+    if exponent.is_positive:
+        for place in (0.5, -0.5, 0.25j, -0.5 - 0.5j):
+            assert value.contains(flint.acb(place) ** flint.acb(float(exponent)))
+    assert not f(around, True).is_finite()
+
+
 def test_kinked_constants_give_all_values_that_are_possible(flint):
     evaluator = BallEvaluator()
     zero = 4 * sp.atan(R(1, 5)) - sp.atan(R(1, 239)) - sp.pi / 4

@@ -17,6 +17,7 @@ from giantstep.symbolic.gaussian.expectation import (
     correlated_pair,
     expect,
 )
+from giantstep.symbolic.gaussian.quadrature import NotConverged, _piecewise_rule, agreement
 
 z, x, a, b = sp.symbols("z x a b", real=True)
 c = sp.Symbol("c", positive=True)
@@ -370,3 +371,19 @@ def test_expectations_under_expectations():
     inner = JointExpectation(tanh(u * v + z) * relu(u), correlated_pair(u, v, HALF))
     for integrand in (inner, inner**2, relu(z) * sp.Heaviside(inner), sp.sign(z) * inner):
         assert expect(integrand, z).has(GaussianExpectation)
+
+
+@pytest.mark.parametrize(
+    ("rest", "noise"), [(lambda x: mpmath.sin(10**9 * x) / 10**7, True),
+                        (lambda x: 1 / abs(x - mpmath.pi / 10), False)],
+)  # fmt: skip
+def test_rounding_and_singularities_are_told_apart(rest, noise):
+    # Only rounding is answered by more digits; an integral that is infinite stays so.
+    ctx = mpmath.mp.clone()
+
+    def function(x):
+        return ctx.exp(-(x**2)) * (1 + ctx.convert(rest(x)))
+
+    with pytest.raises(NotConverged) as caught:
+        _piecewise_rule(function, [ctx.zero, ctx.one], ctx, agreement(53, ctx))
+    assert caught.value.noise is noise

@@ -185,3 +185,12 @@ def test_the_bound_counts_what_is_unknown_of_either_function(uncertain):
     # 2·2 + 2·(2 ± 1/100)
     assert abs(found.value - 8) < 1e-15
     assert 2 * radius <= found.error_bound <= 2.1 * radius
+
+
+def test_the_picture_goes_over_all_correlations():
+    (line,) = dual_activation("erf", rho).picture().lines
+    assert line.x[0] == -1 and line.x[-1] == 1 and len(line.x) > 20
+    assert list(line.x) == pytest.approx([-x for x in reversed(line.x)])
+    # Williams (1998): (2/pi) asin(2 rho/3).
+    wanted = [2 / mpmath.pi * mpmath.asin(2 * x / mpmath.mpf(3)) for x in line.x]
+    assert list(line.y) == pytest.approx([float(y) for y in wanted], rel=1e-14)

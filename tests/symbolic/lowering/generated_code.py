@@ -3,7 +3,8 @@
 import importlib.util
 import types
 
-import mpmath
+from giantstep.runtime.precise_averages import GUARD_DIGITS
+from giantstep.runtime.precision import local_context
 
 
 def names_in(text, **given):
@@ -15,9 +16,7 @@ def names_in(text, **given):
 
 def mpmath_names_in(text, digits=40):
     """Execute a text that takes its context of mpmath as ``ctx``."""
-    ctx = mpmath.mp.clone()
-    ctx.dps = digits
-    return names_in(text, ctx=ctx)
+    return names_in(text, ctx=local_context(digits - GUARD_DIGITS))
 
 
 def module_of(text):

@@ -1,0 +1,87 @@
+"""Free energies without averages, as a user brings them: phases, transitions, phase diagrams."""
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.optimize import brentq, minimize_scalar
+
+import giantstep as gs
+
+m, J, D = sp.symbols("m J D", real=True)
+beta = sp.Symbol("beta", positive=True)
+
+
+def kernel(free_energy, *parameters, low=-1):
+    return gs.lower(
+        gs.SaddlePointSystem.from_free_energy(
+            gs.FreeEnergy(free_energy, (m,), (), parameters), name="magnet",
+            domains={m: sp.Interval.open(low, 1)},
+        )
+    )  # fmt: skip
+
+
+def values(diagram, kind):
+    return [p.value for p in diagram.points if p.kind == kind]
+
+
+def exchange(inverse, energy, low):
+    """Return β at which the phase m > low has the free energy of m = 0."""
+    at = brentq(lambda x: energy(x, inverse(x)) - energy(0, inverse(x)), low, 1 - 1e-9, xtol=1e-15)
+    return inverse(at)
+
+
+def fold(inverse):
+    found = minimize_scalar(inverse, bounds=(0.2, 0.99), method="bounded", options={"xatol": 1e-9})
+    return found.x, found.fun
+
+
+def test_four_spins_keep_the_phase_whose_second_derivative_vanishes():
+    # 0 = 3 m² (m − tanh βm³)
+    four = kernel(sp.Rational(3, 4) * m**4 - sp.log(2 * sp.cosh(beta * m**3)) / beta, beta)
+    assert str(four.system.equations[0].value).count("tanh(beta*m**3)") == 2
+    found = four.branches("beta", (0.5, 4), bounds={"m": (0, 1)})
+
+    def inverse(x):
+        return np.arctanh(x) / x**3
+
+    def energy(x, b):
+        return 0.75 * x**4 - np.log(2 * np.cosh(b * x**3)) / b
+
+    where, spinodal = fold(inverse)
+    assert values(found, "spinodal") == pytest.approx([spinodal], rel=1e-12)
+    assert values(found, "first-order") == pytest.approx(
+        [exchange(inverse, energy, where + 1e-6)], rel=1e-11
+    )
+    assert len(found.at(3)) == 3
+
+
+def test_three_state_potts_is_stable_where_its_free_energy_is_lowest():
+    energy = (1 + 2 * m) * sp.log(1 + 2 * m) / 3 + 2 * (1 - m) * sp.log(1 - m) / 3
+    found = kernel(energy - beta * m**2 / 3, beta, low=0).branches("beta", (2, 4))
+    assert values(found, "first-order") == pytest.approx([4 * math.log(2)], rel=1e-12)
+    assert values(found, "instability") == pytest.approx([3.0], rel=1e-12)
+    assert len(found.spinodals) == 1
+
+
+def test_no_fold_where_a_symmetric_branch_begins():
+    energy = (
+        m**2 / 2 + sp.Rational(3, 4) * J * m**4 - sp.log(2 * sp.cosh(beta * (m + J * m**3))) / beta
+    )
+    found = kernel(energy, beta, J).branches("beta", (0.3, 2), bounds={"m": (0, 1)}, J=0.5)
+    _, spinodal = fold(lambda x: np.arctanh(x) / (x + 0.5 * x**3))
+    assert values(found, "spinodal") == pytest.approx([spinodal], rel=1e-12)
+    assert values(found, "instability") == pytest.approx([1.0], rel=1e-12)
+    assert len(values(found, "first-order")) == 1
+
+
+@pytest.mark.slow
+def test_first_order_line_of_a_phase_at_an_end_begins_at_the_tricritical_point():
+    energy = m**2 / 2 - sp.log(1 + 2 * sp.exp(-beta * D) * sp.cosh(beta * m)) / beta
+    found = kernel(energy, beta, D).phase_diagram(
+        ("D", 0.1, 0.6), ("beta", 1.5, 5), bounds={"m": (0, 1)}
+    )
+    (point,) = found.tricritical_points
+    assert (point.x, point.y) == pytest.approx((2 * math.log(2) / 3, 3), rel=1e-10)
+    assert {"first-order", "second-order", "spinodal"} <= {line.kind for line in found.lines}
