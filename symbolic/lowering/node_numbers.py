@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import sympy as sp
 
@@ -32,9 +33,12 @@ def with_node_numbers(program: Program) -> Program:
         for step in those:
             if isinstance(step, NodeLoop):
                 yield from _turned(step, fresh)
+            elif isinstance(step, Newton):
+                # No step of Newton's method stands in another one.
+                body: Any = tuple(steps(step.body))
+                yield replace(step, body=body)
             else:
-                inside = step.body if isinstance(step, Newton) else ()
-                yield replace(step, body=tuple(steps(inside))) if inside else step
+                yield step
 
     return replace(program, steps=tuple(steps(program.steps)))
 
