@@ -310,12 +310,14 @@ class HasCurves(ABC):
         solved = float(kernel.solve(**asked).values[of])
         low, high = found.within
         close = _CLOSE * (high - low)
-        missed = low < solved < high and not any(abs(p.value - solved) < close for p in found.points)
+        missed = low < solved < high and not any(
+            abs(p.value - solved) < close for p in found.points
+        )
         if missed:
             raise ConvergenceError(
                 f"the search over {of} from {low:g} to {high:g} missed the solution, which is at "
-                f"{solved:g}: other order parameters are nearly undetermined with {of} held; give "
-                "a narrower within="
+                f"{solved:g}: others are nearly undetermined with {of} held; take another "
+                "order parameter, or letters of a finite width="
             )
         return found
 

@@ -168,6 +168,7 @@ def test_every_command_prints_json_and_writes_files():
         (["curv"], "curve"),
         (["srf", "fase"], "phase"),
         (["curve", "--ridg", "1"], "--ridge"),
+        (["curve", "--hlep"], "--help"),
         (["one-step", "risk", "--nois", "1"], "--noise"),
         (["kernel", "one-gradient-stp"], "one-gradient-step"),
     ],
@@ -175,6 +176,11 @@ def test_every_command_prints_json_and_writes_files():
 def test_mistyped_words_are_met_with_what_was_meant(arguments, meant, capsys):
     assert main(arguments) == 2
     assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_words_like_no_other_are_met_with_no_guess(capsys):
+    assert main(["curve", "--loss", "x"]) == 2
+    assert "--loss x; see giantstep --help" in capsys.readouterr().err
 
 
 def test_shells_complete_commands_and_flags(tmp_path, monkeypatch):

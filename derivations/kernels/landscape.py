@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from .families import VALUE, Extremum, OpenKernel, numbers_of
 if TYPE_CHECKING:
     import sympy as sp
 
-    from .kernel import Kernel
+    from .kernel import Kernel, KernelSolution
 
 Array = NDArray[np.float64]
 
@@ -291,8 +291,8 @@ def _range(given: OpenKernel, of: str, within: Sequence[float] | None) -> tuple[
     if not (np.isfinite(low) and np.isfinite(high)):
         solved = given.kernel.solve(data=given.data, **given.parameters).values[of]
         reach = 2 * max(abs(float(solved)), 0.5)
-        positive = given.kernel.domains.get(of) == "positive"
-        low, high = max(low, 0.0 if positive else -reach), min(high, reach)
+        low = max(low, 0.0 if given.symbol(of).is_nonnegative else -reach)
+        high = min(high, reach)
     margin = _MARGIN * (high - low)
     return low + margin, high - margin
 
@@ -306,13 +306,20 @@ def _alone(given: OpenKernel, of: str, values: Array) -> tuple[list[Section], li
     energies = given.described(values[:, None]).values[VALUE]
     residuals, _ = given.linearised(values[:, None])
     column, found = residuals[:, 0], []
-    for k in np.flatnonzero(np.sign(column[:-1]) * np.sign(column[1:]) < 0).tolist():
-        x = float(brentq(residual, values[k], values[k + 1], xtol=1e-15, rtol=1e-14))
+    for x in _zeros(residual, values, column):
         slope = abs(float(given.linearised(np.array([[x]]))[1][0, 0, 0]))
         error = given.residual_error(np.array([x])) / slope if slope else np.inf
         found.append(({of: x}, error))
     found += [({of: float(values[k])}, 0.0) for k in np.flatnonzero(column == 0).tolist()]
     return [Section.of(values, energies)], found
+
+
+def _zeros(function: Callable[[float], float], values: Array, column: Array) -> Iterable[float]:
+    """Yield zeros between values at which a function is known; poles are none."""
+    for k in np.flatnonzero(np.sign(column[:-1]) * np.sign(column[1:]) < 0).tolist():
+        x = float(brentq(function, values[k], values[k + 1], xtol=1e-15, rtol=1e-14))
+        if abs(function(x)) < np.max(np.abs(column[k : k + 2])):
+            yield x
 
 
 def _with_others(
@@ -327,6 +334,8 @@ def _with_others(
     held: dict[str, Any] = {
         name: x for name, x in _parameters(given).items() if name in kernel.parameters
     }
+    if not kernel.code.unknowns:
+        return _explicit(given, kernel, of, np.linspace(*within, points), held)
     diagram = kernel.branches(
         of, within, zeros=(_SLOPE,), points=points, data=given.data, rtol=given.rtol, **held
     )
@@ -342,6 +351,29 @@ def _with_others(
         every = {name: float(column[0]) for name, column in table.items()}
         found.append(({**every, **core, of: point.value}, point.error))
     return sections, found
+
+
+def _explicit(
+    given: OpenKernel, kernel: Kernel, of: str, values: Array, held: Mapping[str, Any]
+) -> tuple[list[Section], list[Any]]:
+    """Return the line and the solutions where the other variables follow explicitly."""
+
+    def solved(x: float) -> KernelSolution:
+        return kernel.solve(data=given.data, rtol=given.rtol, **{**held, of: x})
+
+    table = kernel.curve(
+        data=given.data, rtol=given.rtol, failures="keep", **{**held, of: values}
+    ).dataset  # fmt: skip
+    y = np.stack([table[name].to_numpy() for name in given.names], axis=1)
+    energies = given.described(y).values[VALUE]
+    slopes, real = table[_SLOPE].to_numpy(), np.isfinite(energies)
+    found = []
+    for x in _zeros(lambda x: float(solved(x)[_SLOPE]), values, slopes):
+        at = solved(x)
+        curvature = np.interp(x, values, np.abs(np.gradient(slopes, values)))
+        unknowns = {name: float(at.values.get(name, x)) for name in given.names}
+        found.append(({**unknowns, of: x}, float(at.errors[_SLOPE]) / float(curvature)))
+    return [Section.of(values[real], energies[real])] if real.any() else [], found
 
 
 def constrained(

@@ -142,12 +142,14 @@ class Parser(argparse.ArgumentParser):
         if match := _CHOICE.search(message):
             known = re.findall(r"[\w-]+", match["known"])
         elif match := _UNKNOWN.search(message):
-            known = re.findall(r"--[\w-]+", Parser._latest.format_usage())
+            known = ["--help", *re.findall(r"--[\w-]+", Parser._latest.format_usage())]
         else:
             report(f"{message}; see {self.prog} --help")
             raise SystemExit(2)
-        close = difflib.get_close_matches(match["given"], known, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        # Without dashes, which all flags share.
+        names = {name.lstrip("-"): name for name in known}
+        close = difflib.get_close_matches(match["given"].lstrip("-"), names, n=1)
+        hint = f"; did you mean {names[close[0]]}?" if close else ""
         report(f"{message}{hint}; see {self.prog} --help")
         raise SystemExit(2)
 

@@ -1,5 +1,7 @@
 """Free energies over one order parameter: against closed forms, and against all solutions."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -7,7 +9,7 @@ import sympy as sp
 import giantstep as gs
 from giantstep.derivations.kernels.landscape import Landscape, order_parameters
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
-from giantstep.errors import ParameterError, StructureError
+from giantstep.errors import ConvergenceError, ParameterError, StructureError
 
 m, m_hat, h = sp.symbols("m m_hat h", real=True)
 beta = sp.Symbol("beta", positive=True)
@@ -90,6 +92,32 @@ def test_the_range_is_around_a_solution_without_a_domain():
     assert low < -1 and high > 1
 
 
+def test_others_may_follow_explicitly():
+    # Of the other one the free energy is a parabola; log x is real at 1, not at -1, its pole at 0.
+    x, y = sp.symbols("x y", real=True)
+    free_energy = gs.FreeEnergy(sp.log(x) - x**2 / 2 + y**2 / 2 - h * y, (x, y), (), (h,))
+    kernel = gs.lower(gs.SaddlePointSystem.from_free_energy(free_energy, name="explicit"))
+    found = kernel.landscape("x", (-2, 2), h=0.5)
+    (point,), (section,) = found.points, found.sections
+    assert point.value == pytest.approx(1, abs=1e-12) and point.error < 1e-12
+    assert point.unknowns["y"] == pytest.approx(0.5) and point.kind == "maximum"
+    at = np.array(section.values)
+    assert at.min() > 0
+    assert np.allclose(section.free_energy, np.log(at) - at**2 / 2 - 1 / 8, rtol=0, atol=1e-12)
+
+
+def test_a_solution_that_the_search_missed_is_told(monkeypatch):
+    model = gs.SpikedRandomFeatures("erf", "erf")
+    lost = SimpleNamespace(within=(0.0, 2.0), points=())
+    kernel = SimpleNamespace(
+        order_parameters=lambda: ("V1", "m"), solve=lambda **at: SimpleNamespace(values={"m": 1.0}),
+        landscape=lambda of, within, *, extremum, **at: lost if extremum["V1"] == "maximum" else 0,
+    )  # fmt: skip
+    monkeypatch.setattr(type(model), "_equations", lambda self: kernel)
+    with pytest.raises(ConvergenceError, match="missed the solution, which is at 1"):
+        model.landscape("m", alpha=1, ridge=1)
+
+
 def test_documents_and_pictures(landscape):
     again = Landscape.from_json(landscape.to_json())
     assert again == landscape and str(again) == str(landscape)
@@ -146,6 +174,10 @@ def test_models_without_a_free_energy_say_why():
         (step.at_width(300), "StepAtWidth has no free-energy landscape"),
         (overlaps, "OverlapDynamics has no free-energy landscape: overlaps follow a map"),
         (gs.MultiIndex("x1*x2"), "that of one direction, this law has 2"),
+        (
+            gs.SpikedRandomFeatures("erf", "erf").with_loss("huber(1)"),
+            "proximal operators in place",
+        ),
     ):
         with pytest.raises(ParameterError, match=words):
             model.landscape("q", alpha=2)
@@ -170,14 +202,20 @@ def test_derived_parameters_are_put_into_the_free_energy():
         fractions=[0.4, 0.6], alignment=0.9, beta=0.7,
     ).kernel()  # fmt: skip
     system = kernel.solved.stated
-    assert system.free_energy.parameters == system.parameters
+    energy = system.free_energy
+    assert energy.parameters == system.parameters
+    held = {x for value in energy.definitions.values() for x in value.free_symbols}
+    assert held <= {*energy.parameters, system.node} and held & {*energy.parameters}
 
 
 @pytest.mark.slow
 def test_overlaps_of_ridge_regression():
     kernel = gs.SpikedRandomFeatures("erf", "erf").kernel()
-    (point,) = kernel.landscape("m", (0.1, 2), alpha=2, ridge=0.1, points=20).points
+    model = gs.SpikedRandomFeatures("erf", "erf")
+    (point,) = model.landscape("m", (0.1, 2), alpha=2, ridge=0.1, points=20).points
     assert point.value == pytest.approx(kernel.solve(alpha=2, ridge=0.1).values["m"], abs=1e-8)
+    # The susceptibilities are at a maximum, all others at a minimum.
+    assert point.stable
     with pytest.raises(StructureError, match="with V1 held"):
         kernel.landscape("V1", (0.1, 2), alpha=2, ridge=0.1)
 

@@ -302,6 +302,16 @@ def test_figures():
     assert "amplitude" in found.plot("errors").get_xlabel()
 
 
+@pytest.mark.parametrize("student", ["tanh", "tanh(-z)"])
+def test_what_is_drawn_of_errors_is_seen(student):
+    pytest.importorskip("matplotlib")
+    axes = large_step_limit(student, "sin").plot("errors")
+    line = axes.lines[0]
+    assert line.get_ydata().max() <= axes.get_ylim()[1] and min(line.get_ydata()) < 0.01
+    # From no step to twice the best one, of either sign.
+    assert sorted(abs(line.get_xdata()))[-1] > 3.5 and min(abs(line.get_xdata())) < 0.1
+
+
 def test_scan_finds_narrow_minima_by_the_bound_on_the_slope():
     # Two wells; the deeper one is narrower than the grid. sqrt(J) has slope at most 1.
     def value(h: float) -> float:
