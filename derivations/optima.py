@@ -327,7 +327,7 @@ def optimum(
     maximum: bool = False,
     progress: bool = True,
 ) -> Any:
-    """Return the optimum, or a dataset of optima over arrays among the fixed parameters.
+    """Return the optimum, or a dataset of optima over arrays, which :func:`giantstep.plot` draws.
 
     Parameters
     ----------
@@ -485,6 +485,8 @@ def _optima(
                 **question.attributes(),
                 **{name: float(x) for name, x in fixed.items()},
                 "kind": f"{'largest' if maximum else 'smallest'} {of} over {', '.join(names)}",
+                "shown": " ".join([*names, of]),
+                "drawn": " ".join(names),
             },
         )
 

@@ -260,6 +260,13 @@ def test_bars_of_two_results_stand_beside_each_other(model):
 # ---------------------------------------------------------------------- saved data
 
 
+def test_optima_over_a_parameter_are_drawn(model):
+    optima = model.optimum(over="ridge", alpha=ALPHA)
+    axes = gs.plot(optima)
+    assert np.array_equal(axes.lines[0].get_ydata(), optima["ridge"])
+    assert np.array_equal(gs.plot(optima, of="test_error").lines[0].get_ydata(), optima.test_error)
+
+
 def test_saved_data_are_drawn_again(model, tmp_path):
     curve = model.curve(alpha=ALPHA, ridge=0.1)
     curve.to_dataset().to_netcdf(tmp_path / "curve.nc", engine="scipy")
