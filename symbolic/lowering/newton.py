@@ -388,7 +388,10 @@ def root_function(
     reserved : iterable of str
         Names that arguments and unknown must not have.
     """
-    own = {"value", "low", "high", "radius", "trial", "change", "found", "begin", "slope", "left"}
+    own = {
+        *("value", "low", "high", "radius", "trial", "change", "found"),
+        *("begin", "slope", "left", "farther"),
+    }
     root = safe_root(root, {*reserved, *own})
     x = root.unknown
     body = f"""
@@ -425,7 +428,10 @@ for k in range(100):
     trial = {x} - value / slope
     if abs(value) > 0.3 * abs(left):
         if (left + value) * left > 0.0:
-            trial = {x} - log(1.0 + value / left) / ((slope - 1.0) / (left + value) + 1.0 / left)
+            farther = log(1.0 + value / left) / ((slope - 1.0) / (left + value) + 1.0 / left)
+            # Next to where it begins, the logarithm has a pole, and these steps are the smaller.
+            if abs(farther) > abs(value / slope):
+                trial = {x} - farther
     # Steps that do not shrink go to and fro across a kink.
     if not (trial >= low and trial <= high and abs(trial - {x}) <= change):
         trial = 0.5 * (low + high)

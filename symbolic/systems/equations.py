@@ -261,8 +261,9 @@ def _solved_for(x: sp.Symbol, condition: sp.Expr, unknowns: Collection[sp.Symbol
 def _as_map(equation: Equation) -> Equation | None:
     """Return ``x = f(x)`` for a condition c·(x − f(x)) = 0 with a product c that never vanishes.
 
-    It may vanish at x = 0 if x = f(x) holds there, too. This is how papers print the equation of an overlap from which conjugates were eliminated. The
-    term in x alone is algebraic, those of f are averages or other functions.
+    It may vanish at x = 0 if x = f(x) holds there, too. This is how papers print the equation of
+    an overlap from which conjugates were eliminated. The term in x alone is algebraic, those of f
+    are averages or other functions.
     """
     x = equation.unknown
     algebraic_terms: list[sp.Expr] = []

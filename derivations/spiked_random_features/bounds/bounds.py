@@ -350,7 +350,7 @@ def spike_domains(**case: Unpack[Case]) -> dict[str, str]:
 
 
 @derived("spiked_random_features/bounds/bounds", KernelCode)
-def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
+def _code(student: str, teacher: str, **flags: Any) -> KernelCode:
     return code_of_bounds(lambda: _lowered(bound_system, student, teacher, **flags))
 
 
@@ -363,7 +363,7 @@ def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
 
 
 def _lowered(
-    system: Callable[..., SaddlePointSystem], student: str, teacher: str, **flags: bool
+    system: Callable[..., SaddlePointSystem], student: str, teacher: str, **flags: Any
 ) -> LoweredSystem:
     functions = activation(student, argument="student"), activation(teacher, argument="teacher")
     return lowering.lower(system(*functions, **flags))
@@ -455,8 +455,11 @@ def bound_system(
     :math:`\mathrm{d}U/\mathrm{d}r = -2m\langle\kappa\mu_1(T_0 - m\mu_0)\rangle`: where U is
     stationary the residual is orthogonal to :math:`\kappa\mu_1`, and, with γ = ±1, L = E_∞ = U.
     """
-    correlated_norms = case.pop("correlated_norms", False)
-    definitions = bound_definitions(student, teacher, curved=correlated_norms or slopes, **case)
+    correlated_norms = case.get("correlated_norms", False)
+    definitions = bound_definitions(
+        student, teacher, unspiked=case.get("unspiked", False), aligned=case.get("aligned", False),
+        curved=correlated_norms or slopes,
+    )  # fmt: skip
     if slopes:
         inside = student.derivative.xreplace({z: r * kappa + sp.sqrt(c) * z})
         definitions[chi_slope] = GaussianExpectation((z**2 - 1) * inside / c, z)
@@ -666,7 +669,7 @@ def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
 
 
 @derived("spiked_random_features/limit", KernelCode)
-def _limit_code(student: str, teacher: str, **flags: bool) -> KernelCode:
+def _limit_code(student: str, teacher: str, **flags: Any) -> KernelCode:
     return code_of_bounds(lambda: _lowered(limit_system, student, teacher, **flags))
 
 
@@ -809,7 +812,7 @@ def _tables(model: SpikedRandomFeatures, x: Any, m: float, theta: float) -> dict
 
 
 @derived("spiked_random_features/realised", str)
-def _source(student: str, teacher: str, **flags: bool) -> str:
+def _source(student: str, teacher: str, **flags: Any) -> str:
     return realised_table_source(
         activation(student, argument="student"), activation(teacher, argument="teacher"), **flags
     )
