@@ -278,7 +278,7 @@ class ProductGrid:
                 module.outer_scale(node, *(steep.elsewhere if steep and crowded else values))
             )
             self._narrower = steep.inner if steep else None
-            unseen = steep is not None and not steep.seen
+            self.seen = steep is None or steep.seen
             if steep and not (crowded and steep.width < _STEEP * outer):
                 outer = float(module.outer_scale(node, *values))
                 # Tables do not show what is smoothed by other variables, or is of a solution.
@@ -296,7 +296,7 @@ class ProductGrid:
         self._steep = (steep.places, steep.width) if steep else None
         # Crowded panels are not halved from rule to rule, and what no rule resolves is no better on
         # the next one: a gain would be luck. Without a third rule none is claimed.
-        self.coarsest = 1 if steep or unseen else 2
+        self.coarsest = 1 if steep or not self.seen else 2
         self._nested = bool(inner_nodes) and module.NESTED
         self._rules: dict[tuple[int, int], Rule] = {}
         self._first = self._require_room(GRID_REACH)
