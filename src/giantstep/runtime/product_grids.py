@@ -59,6 +59,8 @@ class Steep:
         than those of tables.
     seen : bool
         Whether rules are as fine as these widths.
+    reach : float
+        How far they have to go at least.
     """
 
     places: tuple[float, ...]
@@ -66,6 +68,7 @@ class Steep:
     elsewhere: tuple[float, ...]
     inner: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
     seen: bool = True
+    reach: float = 0.0
 
 
 # Of distances from a steep place, from panel to panel.
@@ -278,6 +281,7 @@ class ProductGrid:
                 module.outer_scale(node, *(steep.elsewhere if steep and crowded else values))
             )
             self._narrower = steep.inner if steep else None
+            least = steep.reach if steep else 0.0
             self.seen = steep is None or steep.seen
             if steep and not (crowded and steep.width < _STEEP * outer):
                 outer = float(module.outer_scale(node, *values))
@@ -300,7 +304,7 @@ class ProductGrid:
         self._nested = bool(inner_nodes) and module.NESTED
         self._rules: dict[tuple[int, int], Rule] = {}
         self._first = self._require_room(GRID_REACH)
-        self.reach = self._sufficient_reach() if reach is None else reach
+        self.reach = max(least, self._sufficient_reach() if reach is None else reach)
         self._first = self._require_room(self.reach)
 
     @property
