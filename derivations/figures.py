@@ -558,16 +558,17 @@ def _draw_bars(picture: Bars, ax: Any, style: Mapping[str, Any]) -> Any:
 def _draw_chain(picture: Chain, ax: Any, style: Mapping[str, Any]) -> Any:
     """Draw a staircase: a tread for every subspace, and what made the step on its riser."""
     count = len(picture.links)
-    size = (max(5.0, 2.3 * count + 1.2), 4.4)
+    heights = np.array(picture.heights, dtype=float)
+    highest = max(picture.highest, int(heights.max()), 1)
+    # A tread has room for three lines of a reason.
+    size = (max(5.0, 2.3 * count + 1.2), max(4.4, 1.1 + 0.85 * highest))
     with drawing(ax, style, size=size) as (axes, pen):
-        heights = np.array(picture.heights, dtype=float)
         edges = np.arange(count + 1, dtype=float)
         axes.stairs(
             heights, edges, baseline=0, fill=True,
             **{"color": BLUE, "alpha": 0.22, "linewidth": 0, **_filled(pen)},
         )  # fmt: skip
         axes.stairs(heights, edges, baseline=None, **pen(color=BLUE, linewidth=1.8))
-        highest = max(picture.highest, int(heights.max()), 1)
         axes.axhline(
             highest, color=GREY, linestyle=(0, (5, 3)), linewidth=1.2, zorder=0, label="$V^*$"
         )

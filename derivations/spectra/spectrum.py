@@ -650,7 +650,7 @@ def draw(
         highest, usual = (max(column) for column in zip(*tops, strict=True))
         # A density that diverges at an end would flatten all the rest.
         axes.set_ylim(0, min(1.15 * highest, 6 * usual) if usual > 0 else None)
-    axes.set_xlabel(caption.axis + (r" $\;x$" if logarithmic else ""))
+    axes.set_xlabel(caption.axis + (r", $x$" if logarithmic else ""))
     axes.set_ylabel(r"density per unit of $\log x$" if logarithmic else "density")
     axes.set_title(caption.title)
     if axes.get_legend_handles_labels()[0]:
