@@ -11,6 +11,8 @@ def test_models_are_listed(run):
     code, out, _ = run("kernel", "--list")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == list(MODELS)
+    code, _, err = run("kernel", "--list", "--out", "models.html")
+    assert code == 2 and "--list writes no file" in err
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -94,6 +94,8 @@ examples:
 def run(arguments: argparse.Namespace) -> int:
     """Print or write a generated kernel, or a stage on the way to it."""
     if arguments.list:
+        if arguments.out is not None:
+            raise ParameterError("--list writes no file: leave --out out, or use --json")
         width = max(map(len, MODELS)) + 2
         listed = {
             SPIKED: "a network after one giant gradient step, with a ridge readout",

@@ -195,7 +195,10 @@ def test_large_steps(model: gs.OneGradientStep) -> None:
     functions, errors = plot_large_steps(limit)
     drawn = _lines(functions)[r"teacher $\sigma_*(t)$"]
     assert (drawn.get_ydata() == data["teacher"].values).all()
-    assert (_lines(errors)["$J(h)$"].get_ydata() == data["J"].values).all()
+    line = _lines(errors)["$J(h)$"]
+    seen = np.isin(data["h"], line.get_xdata())
+    # Where they are no worse than no step at all.
+    assert seen.sum() > 100 and (line.get_ydata() == data["J"].values[seen]).all()
 
 
 def test_bad_input(model: gs.OneGradientStep) -> None:
