@@ -590,7 +590,9 @@ class Kernel(Typeset):
         return self.exact_data(digits + SPARE_DIGITS)
 
     def _meanings(self) -> dict[str, str]:
-        return {name: f"parameter, {self.domains[name]}" for name in self.parameters}
+        # An m or a beta of one's own is not that of the models here.
+        unknowns = {name: f"{name}, unknown" for name in self.code.unknown_results}
+        return unknowns | {name: f"parameter, {self.domains[name]}" for name in self.parameters}
 
     def _attributes(self) -> dict[str, Any]:
         return {"kernel": self.name, "title": self.title, "giantstep_version": __version__}

@@ -54,6 +54,16 @@ def test_sweep_over_a_grid_and_over_points_agree_with_single_solves(glass):
     assert glass.curve(beta=1.0, h=0.3, progress=False).to_dataset().q.size == 1
 
 
+def test_an_unknown_has_no_meaning_of_another_model():
+    m, beta = sp.Symbol("m", real=True), sp.Symbol("beta", positive=True)
+    magnet = gs.SaddlePointSystem.from_fixed_point(
+        {m: sp.tanh(beta * m)}, name="magnet", parameters=(beta,), start={m: 1}
+    )
+    data = gs.lower(magnet).curve(beta=[1.5, 2]).dataset
+    assert data.m.attrs["long_name"] == "m, unknown"
+    assert data.beta.attrs["long_name"] == "parameter, positive"
+
+
 def test_kernel_of_an_aligned_model():
     model = gs.SpikedRandomFeatures.from_parameters(
         "tanh", "relu", spike_strength=2.5, bulk_variance=0.5, alignment=1.0
