@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, BinaryIO
 
+from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCPUCodegen
 from numba.core.dispatcher import Dispatcher, _FunctionCompiler  # type: ignore[attr-defined]
@@ -89,6 +90,36 @@ def _one_more_compiled() -> Iterator[None]:
             _bars.clear()
 
 
+# Types of arguments that decide alone what an operation on them is.
+_PLAIN_TYPES = (types.Number, types.Boolean, types.Array, types.UniTuple)
+
+
+@contextlib.contextmanager
+def _types_remembered(context: Any) -> Iterator[None]:
+    """Find out what each operation on numbers and arrays is only once.
+
+    Numba tries dozens of overloads for every one, which takes half of the time of its inference.
+    """
+    if "resolve_function_type" in vars(context):
+        yield
+        return
+    resolve, found = context.resolve_function_type, {}
+
+    def remembered(function: Any, args: Any, kws: Any) -> Any:
+        own = isinstance(function, types.Type) and not isinstance(function, types.Function)
+        if own or kws or not all(isinstance(arg, _PLAIN_TYPES) for arg in args):
+            return resolve(function, args, kws)
+        if (function, args) not in found:
+            found[function, args] = resolve(function, args, kws)
+        return found[function, args]
+
+    context.resolve_function_type = remembered
+    try:
+        yield
+    finally:
+        del context.resolve_function_type
+
+
 class _ReloadingCompiler(_FunctionCompiler):
     """Returns what a process that reads the binary would run."""
 
@@ -98,10 +129,13 @@ class _ReloadingCompiler(_FunctionCompiler):
         # Numba gives each assignment a variable of its own, which takes longer than all else where
         # there are hundreds of variables; generated ones have one type, and LLVM does the same.
         flags.enable_ssa = False
+        # Nor are there expressions of arrays or errors, which are what it would rewrite.
+        flags.no_rewrites = True
         return flags
 
     def compile(self, args: Any, return_type: Any) -> Any:
-        with _one_more_compiled():
+        typing = self.targetdescr.typing_context
+        with _one_more_compiled(), _types_remembered(typing):
             compiled = super().compile(args, return_type)
         form, context = self.cache._impl, compiled.target_context
         loaded = form.rebuild(context, form.reduce(compiled))

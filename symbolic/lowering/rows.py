@@ -28,6 +28,8 @@ ALIKE = 30.0
 
 # On a grid the gain of the next halving is no better than this power of the last difference.
 GRID_POWER = 0.25
+SHARE = 0.1
+"""Part of the largest relative difference of two rules that any output has at least."""
 
 
 def rows_function(
@@ -246,6 +248,8 @@ class _Rows:
                 "gain = max(gain, step)",
             ]
         n = len(self.outputs)
+        # Where a grid shows no gain, that one output differs by little on it is luck.
+        share = f"max({SHARE}, gain)" if self.program.inner_nodes else repr(SHARE)
         lines += [
             *([f"responds = measurable and gain < {NEAR}"] if self.program.inner_nodes else []),
             "# A coarse solution that is off by more than its size is no measure of anything.",
@@ -257,7 +261,8 @@ class _Rows:
             f"for k in range({n}):",
             "    results[i, k] = x[k]",
             "    # A value that crosses zero is measured against its neighbours' error too.",
-            "    errors[i, k] = gain * max(abs(x[k] - y[k]), 0.1 * last * abs(x[k])) + rounding[k]",
+            f"    errors[i, k] = gain * max(abs(x[k] - y[k]), {share} * last * abs(x[k])) + "
+            "rounding[k]",
             "    if not (comparable and errors[i, k] < inf):",
             "        errors[i, k] = inf",
             *self.cancellation(),

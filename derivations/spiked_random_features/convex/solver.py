@@ -143,7 +143,8 @@ class ReadoutSolver:
         usual = self._steep
         if width >= self.arrays.narrowest:
             places, width = [], math.inf
-        reach = _reach(_weight(law.step))
+        # Nodes of margins multiply by more than their tails are worth.
+        reach = _reach(_weight(law.step)) if residual else 0.0
         seen_inside = not places and (inner is None or np.min(inner) >= _USUAL_INNER)
         if seen_inside and reach <= GRID_REACH:
             return None

@@ -38,6 +38,7 @@ from ..rows import (
     GROWTH,
     OWN_ROUNDING,
     PROBE,
+    SHARE,
     SUM_ROUNDING,
     WELL_DETERMINED,
 )
@@ -539,7 +540,7 @@ def estimate(block, fine, medium, coarse):
     own[derived] *= {margin}
     rounding = own + {terms} * scales + rounding
     # A value that crosses zero is measured against the error of its neighbours too.
-    errors = gain * np.maximum(abs(x - y), 0.1 * last * sizes) + rounding
+    errors = gain * np.maximum(abs(x - y), {share} * last * sizes) + rounding
     # What cancels in outputs that follow from others is not known; two rules differ by that
     # rounding, too. Where a third one differs as little, rounding is all there is: then the margin
     # is larger. Nor is it known how much rounding of the unknowns grows.
@@ -572,6 +573,7 @@ def estimate_text(*, grid: bool = False) -> str:
     return filled(
         _ESTIMATE.strip("\n"),
         least_gain=gain,
+        share=f"np.maximum({SHARE}, gain)" if grid else repr(SHARE),
         unit=repr(unit),
         own=OWN_ROUNDING,
         equation=EQUATION_ROUNDING,
