@@ -390,7 +390,7 @@ def root_function(
     """
     own = {
         *("value", "low", "high", "radius", "trial", "change", "found"),
-        *("begin", "slope", "left", "farther"),
+        *("origin", "slope", "left", "farther"),
     }
     root = safe_root(root, {*reserved, *own})
     x = root.unknown
@@ -404,7 +404,7 @@ high = {x} + radius
 change = radius
 radius = radius + abs({x})
 found = value == 0.0
-begin = {x}
+origin = {x}
 # Losses bend near the origin.
 if value * {x} > 0.0 and abs({x}) < abs(value):
     if value > 0.0:
@@ -424,7 +424,7 @@ for k in range(100):
     else:
         break
     slope = slope_
-    left = begin - {x}
+    left = origin - {x}
     trial = {x} - value / slope
     if abs(value) > 0.3 * abs(left):
         if (left + value) * left > 0.0:
