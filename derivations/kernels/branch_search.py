@@ -38,7 +38,7 @@ from ...numeric.branches import (
 )
 from ...numeric.first_values import spread
 from ...symbolic.systems.branch_conditions import Condition
-from .arguments import known_names
+from .arguments import box_of, known_names
 from .branches import (
     FIRST_ORDER,
     INSTABILITY,
@@ -332,6 +332,10 @@ class Search(Solutions):
             return End(value, x, f"another branch at {over} = {value:.10g}")
         if how == LONG:
             return End(value, x, f"{over} = {value:.10g}, left after {MOST_POINTS} points")
+        for edge in family.within:
+            if abs(value - edge) <= SAME * float(self.equations.scale[-1]):
+                reason = f"the edge {over} = {edge:g}, where the equations are singular"
+                return End(value, x, reason)
         reason = f"{over} = {value:.10g}, beyond which the equations have no solution or no value"
         # The last point is as near to where points are refused as steps are small.
         if self.family.blur(y[None], self.equations.sizes(y)[None])[2][0] > SAME / 2:
@@ -635,7 +639,11 @@ def kind_of_crossing(
     family: Family, equations: Equations, y: Array, extremum: Extremum, largest: float
 ) -> str:
     """Return the kind of a point where branches cross: whether something stable leaves there."""
-    sides = leaving(equations, y, largest)
+    # What leaves next to an edge may do so beyond it.
+    lowest, highest = box_of(family.kernel.domains[family.over])
+    low, high, width = equations.lower.copy(), equations.upper.copy(), equations.scale[-1]
+    low[-1], high[-1] = max(lowest, low[-1] - width), min(highest, high[-1] + width)
+    sides = leaving(replace(equations, lower=low, upper=high), y, largest)
     if not sides:
         return INSTABILITY
     stable = family.stable(np.array(sides), extremum)
