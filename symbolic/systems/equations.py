@@ -209,7 +209,7 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
             continue
         origin = by_unknown[x] if x in by_unknown else next(rest)
         equation = _solved_for(x, conditions[origin], unknowns)
-        if equation.value is None and origin == x and not free_energy.conjugates:
+        if equation.value is None and origin == x:
             equation = _as_map(equation) or equation
         result.append(equation)
     return tuple(result)

@@ -145,3 +145,45 @@ def test_steps_of_what_is_not_seen_to_be_real():
         return folded + overlap * math.erf(overlap / spread / math.sqrt(2)) + math.erf(far)
 
     assert root == pytest.approx(brentq(lambda x: 0.3 * mean(x) - x, 0, 0.9, xtol=1e-15), rel=1e-12)
+
+
+def test_solutions_outside_of_a_logarithm_are_left_out():
+    # (x - 3)(2 - x) = J has a root on each side of the pole, where the logarithm is complex.
+    x = sp.Symbol("x", real=True)
+    system = gs.SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(x**2 / 2 - 3 * x + J * sp.log(2 - x), (x,), (), (J,)), name="barrier"
+    )
+    found = gs.lower(system).branches("J", (-2, -0.5))
+    assert "; 1 more is left out, where the free energy is no real number" in str(found)
+    assert [s.x for s in found.at(-1)] == pytest.approx([(5 - math.sqrt(5)) / 2], rel=1e-13)
+
+
+@pytest.mark.slow
+def test_patterns_of_another_law():
+    # Hopfield's model with diluted patterns. Where β(1 - q) > 1 the equations have more solutions.
+    z = sp.Symbol("z", real=True)
+    x, q, r, alpha = sp.symbols("x q r alpha", positive=True)
+    share = sp.Rational(7, 10)
+    slack = 1 - beta * (1 - q)
+    noise = sp.sqrt(alpha * r) * z
+    mean = [
+        gs.GaussianExpectation(sp.log(2 * sp.cosh(beta * (x * size + noise))), z)
+        for size in (1 / sp.sqrt(share), 0)
+    ]
+    energy = (
+        x**2 / 2 + alpha / (2 * beta) * (sp.log(slack) - beta * q / slack)
+        + alpha * beta * r * (1 - q) / 2 - (share * mean[0] + (1 - share) * mean[1]) / beta
+    )  # fmt: skip
+    system = gs.SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(energy, (x, q), (r,), (alpha, beta)), name="diluted",
+        domains={x: sp.Interval.open(0, 2), q: sp.Interval.open(0, 1)},
+    )  # fmt: skip
+    assert "\n    x = sqrt(70)*E_z[tanh(" in str(system)
+    found = gs.lower(system).branches("alpha", (0.005, 0.12), beta=8.0, starts=16, points=30)
+    assert "left out, where the free energy is no real number" in str(found)
+    for branch in found.branches:
+        assert np.all(8 * (1 - branch["q"]) < 1)
+    (spinodal,) = values(found, "spinodal")
+    # By mpmath, from the equations and their determinant.
+    assert spinodal == pytest.approx(0.02858136092396878, rel=1e-12)
+    assert values(found, "first-order") == pytest.approx([0.0126247484467], rel=1e-10)
