@@ -216,9 +216,7 @@ class Search(Solutions):
         tables = [
             np.stack([*(b.unknowns[n] for n in names), b.parameter], axis=1) for b in self.branches
         ]
-        real = [
-            self._real(y, b.held).any() for y, b in zip(tables, self.branches, strict=True)
-        ]
+        real = [self._real(y, b.held).any() for y, b in zip(tables, self.branches, strict=True)]
         # Where there is no other, the whole is refused.
         if all(real) or not any(real):
             return ""

@@ -398,7 +398,7 @@ class Job:
         further: Array | tuple[()] = ()
         if self.searched:
             lower, upper = zip(*self.searched, strict=True)
-            # Entries of a matrix that is positive definite are so in the middle, and seldom elsewhere.
+            # Entries of a positive definite matrix are so in the middle, and seldom elsewhere.
             further = np.vstack([middles(lower, upper), spread(lower, upper, _FIRST_VALUES)])
         again = solve_with_continuation(
             kernel, arrays, rows[lost], start, easier,

@@ -217,7 +217,7 @@ def with_cosh(expr: sp.Expr) -> sp.Expr:
 def with_real_steps(expr: sp.Expr) -> sp.Expr:
     """Write absolute values and signs of what is not seen to be real by real functions.
 
-    All symbols are real; SymPy does not see it of sqrt(1 - q), and differentiates as if it were not.
+    All symbols are real; SymPy does not see it of sqrt(1 - q), and derives as if it were not.
 
     Examples
     --------
