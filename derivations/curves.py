@@ -49,6 +49,8 @@ Columns = Mapping[str, Array]
 _COLUMNS = 4
 # Their results fill gigabytes; a guard against products of long axes.
 _MOST_POINTS = 10**8
+# Of the range of a landscape: a solution is one of its points so closely.
+_CLOSE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,8 @@ class HasCurves(ABC):
     """Parameters that are none of the model's own."""
     _no_landscape: ClassVar[str] = ""
     """Why nothing is stationary in an order parameter; empty where a free energy is."""
+    _maxima: ClassVar[tuple[str, ...]] = ()
+    """How order parameters begin in which the free energy is a maximum, not a minimum."""
 
     @property
     def outputs(self) -> Outputs:
@@ -297,7 +301,22 @@ class HasCurves(ABC):
         return (self.at(**own) if own else self)._landscape(of, within, points, asked)
 
     def _landscape(self, of: str, within: Any, points: int, asked: Mapping[str, Any]) -> Landscape:
-        found: Landscape = self._equations().landscape(of, within, points=points, **asked)
+        kernel = self._equations()
+        senses = {
+            name: "maximum" if name.startswith(self._maxima) else "minimum"
+            for name in kernel.order_parameters()
+        }
+        found: Landscape = kernel.landscape(of, within, points=points, extremum=senses, **asked)
+        solved = float(kernel.solve(**asked).values[of])
+        low, high = found.within
+        close = _CLOSE * (high - low)
+        missed = low < solved < high and not any(abs(p.value - solved) < close for p in found.points)
+        if missed:
+            raise ConvergenceError(
+                f"the search over {of} from {low:g} to {high:g} missed the solution, which is at "
+                f"{solved:g}: other order parameters are nearly undetermined with {of} held; give "
+                "a narrower within="
+            )
         return found
 
     def _order_parameters(self) -> tuple[str, ...]:

@@ -36,6 +36,8 @@ _COLOURS = (BLUE, VERMILLION, GREEN, GREY)
 _POINTS, _LANDSCAPE_POINTS, _SPECTRUM_POINTS, _STEPS = 80, 60, 300, 400
 # A positive parameter goes so many times down and up from where it is.
 _FACTOR = 8.0
+# Of its maximum, what one sees of a density.
+_VISIBLE = 1e-3
 _NOTHING = "nothing"
 _PLAIN = (str, int, float, tuple)
 _FIRST = {"alpha": 2.0, "ridge": 0.1}
@@ -110,8 +112,10 @@ def _of_model(model: HasCurves) -> Subject:
         alpha = asked.get("alpha")
         found = made.conjugate_kernel() if alpha is None else made.spectrum(alpha)
         bulk = found.bulk(_SPECTRUM_POINTS)
-        seen = np.isfinite(bulk.density)
-        return bulk.points[seen], bulk.density[seen], [float(x) for x in found.outliers]
+        # Per unit of log x, as in its plot: a bulk that touches zero is no spike there.
+        density = bulk.density * bulk.points
+        seen = density > _VISIBLE * np.nanmax(density)
+        return bulk.points[seen], density[seen], [float(x) for x in found.outliers]
 
     # Of many letters, say, there is no kernel. Lines of models may take a minute: when asked for.
     overlaps = _told(lambda _: model._order_parameters(), {})[0]
@@ -180,7 +184,7 @@ class ExplorePage:
     def __init__(
         self, subject: Subject, query: Mapping[str, str] | None = None, *, embedded: bool = False
     ) -> None:
-        from bokeh.models import Button, ColumnDataSource, CustomJS, Div, Select, TextInput
+        from bokeh.models import Button, ColumnDataSource, CustomJS, Div, Legend, Select, TextInput
         from bokeh.plotting import figure
 
         def chosen(key: str, title: str, names: list[str]) -> Any:
@@ -209,16 +213,18 @@ class ExplorePage:
         empty: dict[str, Any] = {"x": [], "y": [], "colour": [], "fill": []}
         self.data = {name: ColumnDataSource(empty) for name in names}
         self.curve = panel(title="curve")
+        self.curve.add_layout(Legend(ncols=2, border_line_color=None, padding=0), "above")
         self.curve.scatter("x", "y", source=self.data["here"], color=GREY, size=8)
         self.figures, self.drawn = [self.curve], list[str]()
         plain = {"line_width": 2}
         if subject.spectrum is not None:
-            plot = panel(title="spectrum", x_axis_label="eigenvalue", y_axis_label="density")
+            labels = {"x_axis_label": "eigenvalue x", "y_axis_label": "density per unit of log x"}
+            plot = panel(title="spectrum", x_axis_type="log", **labels)
             plot.line("x", "y", source=self.data["density"], color=BLUE, **plain)
             plot.scatter("x", "y", source=self.data["outliers"], color=VERMILLION, size=8)
             self.figures.append(plot)
         if subject.unknowns:
-            plot = panel(title="free energy; full circles are stable")
+            plot = panel(title="free energy; full circles are stable", visible=False)
             plot.multi_line("x", "y", source=self.data["lines"], color="colour", **plain)
             look = {"fill_color": "fill", "line_color": GREY, "size": 9}
             plot.scatter("x", "y", source=self.data["points"], **look)
@@ -323,6 +329,8 @@ class ExplorePage:
             x, density, outliers = spectrum
             self.data["density"].data = {"x": x, "y": density}
             self.data["outliers"].data = {"x": outliers, "y": [0.0] * len(outliers)}
+        if self.subject.unknowns:
+            self.figures[-1].visible = self.of.value != _NOTHING
         if landscape is not None:
             sections, points = landscape.sections, landscape.points
             self.figures[-1].xaxis.axis_label = landscape.of
@@ -342,7 +350,8 @@ class ExplorePage:
 
         picked = [self.over, *([self.of] if self.subject.unknowns else [])]
         left = column(*self.sliders.values(), *picked, self.copy, self.python, self.link)
-        return column(self.status, row(left, column(row(*self.figures), self.table)))
+        beside = column(row(*self.figures[:2]), row(self.table, *self.figures[2:]))
+        return column(self.status, row(left, beside))
 
 
 @dataclass(frozen=True)

@@ -167,6 +167,8 @@ def corrected(
     """
     found = start.copy()
     good = np.zeros(len(start), dtype=bool)
+    if not len(start):
+        return found, good, 0
     y, rows = start.copy(), np.arange(len(start))
     step = np.zeros_like(start)
     share, size = np.zeros(len(start)), np.full(len(start), np.inf)

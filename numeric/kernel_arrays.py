@@ -104,6 +104,11 @@ class KernelArrays(Levels):
         return self._grid is not None
 
     @property
+    def seen(self) -> bool:
+        """Whether rules are as fine as integrands are known to be narrow."""
+        return self._grid is None or self._grid.seen
+
+    @property
     def reach(self) -> float | None:
         """The radius of a grid of the first level; None for a line."""
         return None if self._grid is None else self._grid.reach

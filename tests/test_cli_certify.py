@@ -100,7 +100,7 @@ def test_verify_without_the_package(run: Run, without_flint: None) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("solve", "--certify", "--out", "x.txt"), "--out must end in .png"),
+        (("solve", "--certify", "--out", "x.txt"), "--out: must end in .png"),
         (("solve", "--certify", "--out", "no/such/folder/x.json"), "cannot write to folder"),
         (("solve", "--certify=yes"), "--certify"),
         ((*RISK, "--over", "alpha", "--certify", "--table-only"), "--certify is for one point"),

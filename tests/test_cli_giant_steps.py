@@ -122,7 +122,7 @@ def test_help_teaches(run):
         (("--exponent", "1000"), "--exponent must be from 1 to 64"),
         (("--readout", "signs"), "--readout belongs to --simulate"),
         (("--out", "nowhere/a.html"), "--out: cannot write to folder 'nowhere'"),
-        ((*SMALL, "--out", "a.txt"), "--out must end in .png, .pdf, .svg, .html, .json"),
+        ((*SMALL, "--out", "a.txt"), "--out: must end in .png, .pdf, .svg, .html, .json"),
         ((*SMALL, "--step-size", "0"), "must be positive and finite, got '0'; use --step-size 1"),
         ((*SMALL, "--step-size", "1e300"), "is not finite|use a smaller --step-size"),
         ((*SMALL, "--readout", "one"), "'one' is not a number; use --readout 0.5,1,2"),

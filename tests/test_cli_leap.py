@@ -51,7 +51,7 @@ def test_latex_and_files(run, tmp_path):
         (["x1", "--direction", ""], "--direction needs components with commas"),
         (["x1", "--direction", "1,,2"], "--direction needs components with commas"),
         (["x1", "--direction", "0"], "direction must not be zero"),
-        (["x1", "--out", "leap.nc"], "--out must end in .png, .pdf, .svg, .html, .json"),
+        (["x1", "--out", "leap.nc"], "--out: must end in .png, .pdf, .svg, .html, .json"),
     ],
 )
 def test_bad_input_is_one_line(run, arguments, message):

@@ -73,7 +73,7 @@ def test_results_in_files(run, tmp_path):
         (["x1 + x2", "--regimes", "--exponents", "1,sqrt(2)"], "--exponents must be rational"),
         (["x1 + x2", "--regimes", "--exponents", "0,1"], "> 0"),
         (["x1 + x2", "--regimes", "--steps", "1000"], "steps must be from 0 to 100"),
-        (["x1 + x2", "--regimes", "--out", "a.txt"], "--out must end in .png, .pdf"),
+        (["x1 + x2", "--regimes", "--out", "a.txt"], "--out: must end in .png, .pdf"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(run, arguments, message):

@@ -230,6 +230,9 @@ def landscape(
         every |= {name: y[:, k] for k, name in enumerate(given.names)}
         for k, (unknowns, error) in enumerate(found):
             energy = float(described.values[VALUE][k])
+            if not np.isfinite(energy):
+                # Of the equations alone, outside of where the free energy is real.
+                continue
             solutions.append(StationaryPoint(
                 unknowns[of], error, energy, kind_on(sections, unknowns[of], energy),
                 None if stable is None else bool(stable[k]),
@@ -327,11 +330,10 @@ def _with_others(
     diagram = kernel.branches(
         of, within, zeros=(_SLOPE,), points=points, data=given.data, rtol=given.rtol, **held
     )
-    sections = [
-        Section.of(b.parameter, b.free_energy)
-        for b in diagram.branches
-        if b.free_energy is not None
-    ]
+    sections = []
+    for b in diagram.branches:
+        if b.free_energy is not None and (real := np.isfinite(b.free_energy)).any():
+            sections.append(Section.of(b.parameter[real], b.free_energy[real]))
     found = []
     family = diagram.origin.family
     for point in diagram.zeros(_SLOPE):

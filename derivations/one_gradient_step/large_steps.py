@@ -308,19 +308,22 @@ class LargeStepLimit(Result):
     def _draw_errors(self, axes: Any, pen: Pen) -> None:
         h = self._amplitudes()
         errors = self.error_at(h)
-        axes.plot(h, errors, **pen(r"$J(h)$", color=BLUE))
+        # Amplitudes of the wrong sign, say, are soon worse than no step at all.
+        top = 1.05 * max(float(self.error_at(np.zeros(1))[0]), self.best_linear_error)
+        seen = errors <= top
+        axes.plot(h[seen], errors[seen], **pen(r"$J(h)$", color=BLUE))
         draw_level(axes, self.best_linear_error, "best linear predictor")
         if math.isfinite(self.amplitude):
             label = rf"$\tau_* = {self.tau_star:.3g}$"
             axes.plot([self.amplitude], [self.tau_star], "o", color=GREEN, label=label)
-        axes.set_ylim(0, 1.05 * float(np.max(errors[h >= 0])))
+        axes.set_ylim(0, top)
         axes.set_xlabel("amplitude $h$")
 
     def _amplitudes(self) -> Array:
         """Return amplitudes around the best one, as figures and tables have them."""
         best = abs(self.amplitude) if math.isfinite(self.amplitude) else 0.0
         end = max(_LEAST_RANGE, 2 * best)
-        return np.linspace(-end / 2, end, _POINTS)
+        return math.copysign(1.0, self.amplitude) * np.linspace(-end / 2, end, _POINTS)
 
     @renamed("plot('errors')")
     def plot_amplitudes(self, *, ax: Any = None) -> Any:

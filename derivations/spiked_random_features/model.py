@@ -160,6 +160,7 @@ class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
 
     _model: ClassVar[str] = "spiked_random_features"
     _dimension: ClassVar[int] = 1000
+    _maxima: ClassVar[tuple[str, ...]] = ("V",)
 
     student: str
     teacher: str

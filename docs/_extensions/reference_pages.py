@@ -58,7 +58,9 @@ def results() -> set[str]:
         kinds += kind.__subclasses__()
     public = {getattr(gs, name) for name in gs.__all__}
     names = {f"{kind.__module__}.{kind.__name__}" for kind in set(kinds) - public}
-    return {name.removeprefix("giantstep.") for name in names if "._" not in name}
+    # A program may have classes of its own.
+    ours = {name.removeprefix("giantstep.") for name in names if name.startswith("giantstep.")}
+    return {name for name in ours if "._" not in name}
 
 
 def write(docs: Path) -> None:

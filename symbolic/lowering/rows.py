@@ -47,6 +47,11 @@ def rows_function(
     return _Rows(program, solve, arrays_of).function()
 
 
+def _attempted(call: str) -> list[str]:
+    """Return lines of a solve that may fail: on rules without nodes Python divides by zero."""
+    return ["unused[0] = -1.0", "with attempt():", f"    {call}"]
+
+
 def derived_outputs(program: Program) -> list[int]:
     """Return places of outputs that follow from others, of whose terms no sum of sizes is known."""
     scales = {*map(str, program.magnitudes), *map(str, program.magnitudes.values())}
@@ -210,9 +215,9 @@ class _Rows:
             ]
         else:
             lines = [
-                medium,
+                *_attempted(medium),
                 "comparable = unused[0] >= 0.0 and state[0] >= 0.0",
-                coarse,
+                *_attempted(coarse),
                 "# Without the coarse solution nothing is known about the gain, so none is "
                 "claimed.",
                 "measurable = unused[0] >= 0.0",

@@ -328,7 +328,10 @@ class SaddlePointSystem(Typeset):
         free = self.free_energy
         if free is not None:
             known = own(free.parameters)
-            free = replace(free, expression=put(free.expression), parameters=known)
+            free = replace(
+                free, expression=put(free.expression), parameters=known,
+                definitions={put(f): put(value) for f, value in free.definitions.items()},
+            )  # fmt: skip
         return self._changed(
             equations=tuple(
                 replace(e, value=put(e.value), residual=put(e.residual)) for e in self.equations

@@ -26,13 +26,19 @@ from sympy.core.function import AppliedUndef
 from ....errors import UnsupportedExpressionError
 from ....symbolic.expressions.functions import OwenT, normal_cdf
 from ....symbolic.gaussian.expectation import GaussianExpectation
-from ....symbolic.gaussian.ramp_moments import labelled_ramp_moment, ramp_moment
+from ....symbolic.gaussian.ramp_moments import RampAverage, labelled_ramp_moment, ramp_moment
 from ....symbolic.losses.convex_losses import is_kinked, without_cases
 from ....symbolic.losses.proximal import MoreauEnvelope, Proximal
 from ..physics import T0, T1, T2, Prediction, gamma, kappa, noise, rho
 from .labels import Labels, takes_signs_only
 from .losses import ConvexLoss, x, y
-from .smoothing import LabelledEnvelope, closed_moments, smoothed_envelope, smoothed_loss
+from .smoothing import (
+    LabelledEnvelope,
+    closed_moments,
+    rectified_moment,
+    smoothed_envelope,
+    smoothed_loss,
+)
 
 s, g, eta = sp.symbols("s g eta", real=True)
 _a, _V, _v = sp.Symbol("a", real=True), sp.Symbol("V", positive=True), sp.Symbol("v", positive=True)
@@ -251,17 +257,23 @@ class LabelAverages:
 
     def _smoothed(self, term: _Term, j: int, k: int) -> sp.Expr:
         """Average a derivative of the envelope over η."""
-        mean = term.reduced(self.mean + self.covariance * s)
-        variance = self.free_variance + term.variance
-        power = term.sign ** (j % 2)
         closed = _closed_envelope(term.loss)
         if closed is not None:
-            found = closed_moments(sp.diff(sp.diff(closed, _a, j), _V, k))
-            found = found.xreplace({_a: mean, _v: variance, _V: self.step, y: term.label})
-            return power * found
-        point = mean + sp.sqrt(variance) * eta
-        inner = _envelope(term.loss, j, k, point, self.step).xreplace({y: term.label})
-        return power * GaussianExpectation(inner, eta)
+            closed = sp.diff(sp.diff(closed, _a, j), _V, k)
+        found = self._over_rest(term, closed, lambda w: _envelope(term.loss, j, k, w, self.step))
+        return term.sign ** (j % 2) * found
+
+    def _over_rest(
+        self, term: _Term, closed: sp.Expr | None, at: Callable[[sp.Expr], sp.Expr]
+    ) -> sp.Expr:
+        """Average over η what is a function of the prediction, in closed form if there is one."""
+        mean = term.reduced(self.mean + self.covariance * s)
+        variance = self.free_variance + term.variance
+        label = {y: term.label}
+        if closed is not None:
+            here = {_a: mean, _v: variance, _V: self.step, **label}
+            return closed_moments(closed).xreplace(here)
+        return GaussianExpectation(at(mean + sp.sqrt(variance) * eta).xreplace(label), eta)
 
     def _over_ramps(self, ramps: sp.Expr, i: int, j: int) -> sp.Expr:
         """Average ramps at y ω, the j-th derivative by it, where the field has the sign of y.
@@ -318,27 +330,37 @@ class LabelAverages:
 
     # ------------------------------------------------------------------ losses and metrics
 
-    def of_loss(self) -> sp.Expr:
-        """Return the mean loss at ω, that of a fresh sample, before the average over κ."""
+    def of_loss(self, *, training: bool = False) -> sp.Expr:
+        """Return the mean loss before the average over κ: that of a fresh sample, at ω.
+
+        In training that at the proximal point, which is M + V ∂_V M.
+        """
         if self.ramps is not None:
+            if training:
+                return self._over_ramps(_at_proximal(self.ramps), 0, 0)
             averaged = self._over_ramps(self.ramps.xreplace({_V: sp.S.Zero}), 0, 0)
             return averaged.replace(
                 labelled_ramp_moment, lambda *args: labelled_ramp_moment(*args).without_width()
             )
+
+        def at(term: _Term, point: sp.Expr) -> sp.Expr:
+            return term.loss.xreplace({x: self._proximal(term, point) if training else point})
+
         if self.by_field:
-            return self._over_field(0, lambda t, w: t.loss.xreplace({x: w}))
+            return self._over_field(0, at)
 
         def value(term: _Term) -> sp.Expr:
-            mean = term.reduced(self.mean + self.covariance * s)
-            variance = self.free_variance + term.variance
-            names = {y: term.label}
-            if _closed_envelope(term.loss) is not None:
-                closed = closed_moments(smoothed_loss(term.loss, x, _a, _v))
-                return closed.xreplace({_a: mean, _v: variance, **names})
-            point = mean + sp.sqrt(variance) * eta
-            return GaussianExpectation(term.loss.xreplace({x: point, **names}), eta)
+            closed = _closed_envelope(term.loss)
+            if closed is not None:
+                fresh = smoothed_loss(term.loss, x, _a, _v)
+                closed = _at_proximal(closed) if training else fresh
+            return self._over_rest(term, closed, lambda w: at(term, w))
 
         return self._over_label(value)
+
+    def _proximal(self, term: _Term, point: sp.Expr) -> sp.Expr:
+        found: sp.Expr = Proximal(term.loss, x, _omega, _V).doit()
+        return found.xreplace({_V: self.step}).xreplace({_omega: point})
 
     def of_metric(self, metric: sp.Expr, *, training: bool) -> sp.Expr:
         """Return the mean of a function of y and x, before the average over κ.
@@ -357,11 +379,7 @@ class LabelAverages:
         """
 
         def at(term: _Term, point: sp.Expr) -> sp.Expr:
-            if training:
-                node = Proximal(term.loss, x, _omega, _V).doit()
-                point_ = node.xreplace({_V: self.step}).xreplace({_omega: point})
-            else:
-                point_ = point
+            point_ = self._proximal(term, point) if training else point
             if term.variance != 0:
                 reduced = sp.expand(metric.subs(x, x + y))
                 if y in sp.simplify(reduced).free_symbols:
@@ -376,12 +394,7 @@ class LabelAverages:
         if self.by_field:
             return self._over_field(0, at)
 
-        def value(term: _Term) -> sp.Expr:
-            mean = term.reduced(self.mean + self.covariance * s)
-            point = mean + sp.sqrt(self.free_variance + term.variance) * eta
-            return GaussianExpectation(at(term, point).xreplace({y: term.label}), eta)
-
-        return self._over_label(value)
+        return self._over_label(lambda t: self._over_rest(t, None, lambda w: at(t, w)))
 
     def of_error(self) -> sp.Expr:
         """Return the probability that the sign of ω is not a fresh label, before that over κ."""
@@ -444,6 +457,13 @@ def _closed_envelope(loss: sp.Expr) -> sp.Expr | None:
         if is_kinked(loss, x):
             raise
         return None
+
+
+def _at_proximal(envelope: sp.Expr) -> sp.Expr:
+    """Return M + V ∂_V M of an averaged envelope without what cancels where V is large."""
+    found = sp.expand(envelope + _V * envelope.diff(_V))
+    moments = sorted(found.atoms(rectified_moment, RampAverage), key=sp.default_sort_key)
+    return sp.collect(found, moments, sp.factor)
 
 
 def _envelope(loss: sp.Expr, j: int, k: int, point: sp.Expr, step: sp.Expr) -> sp.Expr:

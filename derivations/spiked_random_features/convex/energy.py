@@ -47,7 +47,6 @@ from ..physics import (
 from .averages import LabelAverages
 from .labels import Labels
 from .losses import ConvexLoss
-from .smoothing import LabelledEnvelope
 
 SOURCE = "Cui et al., arXiv 2402.04980, Appendix C"
 
@@ -123,12 +122,6 @@ class ConvexFreeEnergy:
 
     # ------------------------------------------------------------------ outputs
 
-    @cached_property
-    def envelope(self) -> sp.Expr:
-        """The node of the loss term."""
-        (node,) = self.free_energy.expression.atoms(LabelledEnvelope)
-        return node
-
     def penalty(self) -> sp.Expr:
         r"""Return half of the squared norm of the readout, as its penalty measures it, over p.
 
@@ -137,12 +130,6 @@ class ConvexFreeEnergy:
         """
         energy = self.free_energy.expression
         return energy.diff(physics.ridge) if energy.has(DataAverage) else self.base.norm / 2
-
-    def training_loss(self) -> sp.Expr:
-        r"""Return the mean loss at the proximal point, :math:`M + V\partial_V M`."""
-        node = self.envelope
-        step = node.args[3]
-        return self.written_out(average(node + step * node.fdiff(4)))
 
 
 def convex_free_energy(
@@ -279,7 +266,7 @@ def _start() -> dict[sp.Symbol, sp.Expr]:
 def outputs(energy: ConvexFreeEnergy, metrics: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
     """Return errors, losses and metrics, the test error first."""
     averages, base = energy.averages, energy.base
-    training_loss = energy.training_loss()
+    training_loss = average(averages.of_loss(training=True))
     found = {
         "test_error": average(averages.of_error()) if energy.is_classification else base.test_error,
         "training_loss": training_loss,

@@ -88,7 +88,7 @@ class Labels:
         """
         return {
             "teacher": self.teacher.name,
-            "sign": "sign(z)",
+            "sign": "sign",
             "probit": "erf(z/sqrt(2*Delta))",
             "logistic": "tanh(z/2)",
         }[self.channel]

@@ -115,6 +115,10 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
 
     _model: ClassVar[str] = "convex_readout"
     _rtol: ClassVar[float] = _RTOL
+    _no_landscape: ClassVar[str] = (
+        "its equations are solved with averages over proximal operators in place of the conjugates, "
+        "and convex losses have one solution; features without with_loss() have a landscape"
+    )
 
     features: SpikedRandomFeatures | VocabularyFeatures
     loss: str | sp.Expr | ConvexLoss = "square"

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from ....numeric.saddle_point_solver import BatchSolution, refusal
 from ....runtime.generated import GeneratedFunction
 from ....runtime.levels import Tables
 from ....runtime.product_grids import Steep
+from ....runtime.rules import GRID_REACH, NEGLIGIBLE_ON_GRID
 from ....symbolic.expressions.activations import z as field
 from ....symbolic.losses.convex_losses import is_kinked, smooth_pieces, without_cases
 from ....symbolic.printing.compiled import compiled
@@ -124,7 +126,7 @@ class ReadoutSolver:
         law, inner, resolved = self._law(unknowns), None, True
         if residual:
             law = self._residuals(law)
-            places, width = bends(_distances(law, self._kinks))
+            places, width = bends(_distances(law, self._corners), step=law.step)
             # Of residuals in the field's part s, the largest.
             slopes = np.max(np.abs(law.covariance[:, None] - self._teacher_slopes), axis=1)
             seen = _SEEN * np.sqrt(law.free_variance) / slopes
@@ -135,13 +137,15 @@ class ReadoutSolver:
             places, width = folds(law, self._kinks, None if inner_nodes else self._field)
         if inner_nodes and not residual:
             smoothed = law._replace(variance=law.variance + _LOSS_WIDTH**2)
-            bent, narrow = bends(_distances(smoothed, (0.0,)), places)
+            bent, narrow = bends(_distances(smoothed, _MARGIN), places, law.step)
             places, width = [*places, *bent], min(width, narrow)
             inner = inner_widths(law, smooth=not self._kinks)
         usual = self._steep
         if width >= self.arrays.narrowest:
             places, width = [], math.inf
-        if not places and (inner is None or np.min(inner) >= _USUAL_INNER):
+        reach = _reach(_weight(law.step))
+        seen_inside = not places and (inner is None or np.min(inner) >= _USUAL_INNER)
+        if seen_inside and reach <= GRID_REACH:
             return None
         if usual is not None:
             places, width = [*usual.places, *places], min(width, usual.width)
@@ -152,7 +156,12 @@ class ReadoutSolver:
             return np.asarray(np.interp(x, NODES, widths))
 
         steep = Steep(
-            tuple(places), width, self._elsewhere, narrower if inner_nodes else None, resolved
+            tuple(places),
+            width,
+            self._elsewhere,
+            narrower if inner_nodes else None,
+            resolved,
+            reach,
         )
         return KernelArrays(
             self.kernel, self._table_values, self.rows.bulk.arrays, steep, self.arrays
@@ -189,12 +198,18 @@ class ReadoutSolver:
         """Ridge penalties at which the equations are easy."""
         return _KINKED_ANCHORS if self._kinks else _SMOOTH_ANCHORS
 
-    @cached_property
+    @property
     def _kinks(self) -> tuple[float, ...]:
         """Kinks of the loss at the label 1; of a loss of the residual, of the residual."""
+        return tuple(dict.fromkeys(kink for kink, _ in self._corners))
+
+    @cached_property
+    def _corners(self) -> tuple[tuple[float, float], ...]:
+        """Kinks with the slope of the loss on each side."""
         label = 1 if self.loss.needs_binary_labels else 0
         numbers = self.loss.exact_values
-        return tuple(float(k.subs(numbers)) for k in _kinks_of(self.loss.at_label(label)))
+        found = _corners_of(self.loss.at_label(label))
+        return tuple((float(k.subs(numbers)), float(slope.subs(numbers))) for k, slope in found)
 
     def solve(
         self, alphas: NDArray[np.float64], ridge: float, *, rtol: float, workers: int | None
@@ -258,10 +273,15 @@ class ReadoutSolver:
 
 # Of a loss with symbols for its parameters, so once for all their values.
 @lru_cache(maxsize=64)
-def _kinks_of(at_label: sp.Expr) -> tuple[sp.Expr, ...]:
-    """Return the kinks of a loss at one label, in its parameters."""
+def _corners_of(at_label: sp.Expr) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
+    """Return the kinks of a loss at one label with both slopes there, in its parameters."""
     at_label = without_cases(at_label, prediction)
-    return smooth_pieces(at_label, prediction)[0] if is_kinked(at_label, prediction) else ()
+    if not is_kinked(at_label, prediction):
+        return ()
+    kinks, pieces = smooth_pieces(at_label, prediction)
+    slopes = [piece.diff(prediction) for piece in pieces]
+    sides = zip(kinks, pairwise(slopes), strict=True)
+    return tuple((kink, slope.subs(prediction, kink)) for kink, both in sides for slope in both)
 
 
 def _separated(labels: NDArray[np.float64], means: NDArray[np.float64]) -> bool:
@@ -297,8 +317,10 @@ _SMALLEST_INNER = 0.03
 # whose steps are a quarter of their distance has ten digits.
 _LOSS_WIDTH = 1.8
 _FAR = 4.0
-# Nodes beyond have too little density to matter.
-_FARTHEST = 5.0
+# Part of the largest weight of a node below which it does not matter: without steps it is 5 away.
+_LEAST_WEIGHT = math.exp(-(5.0**2) / 2)
+# Places of a margin's smooth loss in the same form as kinks with slopes.
+_MARGIN = ((0.0, 0.0), (0.0, 1.0), (0.0, -1.0))
 # Widths of steps that are smoothed by a Gaussian variable, in its standard deviations: in kappa
 # and in the inner variable, whose rules have steps of other lengths to a width.
 _BEND, _SEEN = 2.0, 1.4
@@ -395,21 +417,25 @@ def _zero_between(level: Array, k: int) -> float:
     return float(NODES[first] + place * (NODES[1] - NODES[0]))
 
 
-def _distances(law: Law, kinks: Sequence[float]) -> list[Array]:
-    """Return how far predictions are from kinks and the ends of their ramps, in deviations."""
-    ends = [end for kink in kinks for end in (kink, kink - law.step, kink + law.step)]
+def _distances(law: Law, corners: Sequence[tuple[float, float]]) -> list[Array]:
+    """Return how far predictions are from where proximal points reach kinks, in deviations."""
+    ends = [kink + slope * law.step for kink, slope in corners]
     return [(law.mean - end) / np.sqrt(law.variance) for end in ends]
 
 
-def bends(distances: Sequence[Array], known: Sequence[float] = ()) -> tuple[list[float], float]:
+def bends(
+    distances: Sequence[Array], known: Sequence[float] = (), step: Array | float = 0.0
+) -> tuple[list[float], float]:
     """Return places that are as near as averages over all but kappa are narrow, and their width.
 
     `distances` of predictions from where an integrand bends are in standard deviations, at
-    :data:`NODES`; `known` places there are anyway.
+    :data:`NODES`; `known` places there are anyway. `step` is that of the envelope.
     """
     steepness = np.zeros_like(NODES)
+    weight = _weight(step)
+    matters = weight > _LEAST_WEIGHT * np.max(weight)
     for level in distances:
-        seen = (np.abs(level) < _FAR) & (np.abs(NODES) < _FARTHEST)
+        seen = (np.abs(level) < _FAR) & matters
         slope = np.where(seen, np.abs(np.gradient(level, NODES)), 0.0)
         steepness = np.maximum(steepness, slope)
     with np.errstate(divide="ignore"):
@@ -421,6 +447,20 @@ def bends(distances: Sequence[Array], known: Sequence[float] = ()) -> tuple[list
         if all(abs(NODES[k] - place) > widths[k] for place in (*known, *places)):
             places.append(float(NODES[k]))
     return places, float(np.min(widths))
+
+
+def _weight(step: Array | float) -> Array:
+    """Return how much nodes matter: a loss is small where the step of its envelope is large.
+
+    A readout that interpolates is measured by where it does not, be that in a tail.
+    """
+    return np.asarray(np.exp(-(NODES**2) / 2) / (1 + step) ** 2)
+
+
+def _reach(weight: Array) -> float:
+    """Return how far rules have to go, with no step beyond the last node; 0 if they do anyway."""
+    least = NEGLIGIBLE_ON_GRID * float(np.max(weight))
+    return 0.0 if max(weight[0], weight[-1]) <= least else math.sqrt(-2 * math.log(least))
 
 
 def inner_widths(law: Law, *, smooth: bool) -> Array:

@@ -138,6 +138,7 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum[Solution]):
     """
 
     _model: ClassVar[str] = MODEL
+    _maxima: ClassVar[tuple[str, ...]] = ("V",)
 
     student: str
     teacher: str

@@ -59,6 +59,8 @@ class Steep:
         than those of tables.
     seen : bool
         Whether rules are as fine as these widths.
+    reach : float
+        How far they have to go at least.
     """
 
     places: tuple[float, ...]
@@ -66,6 +68,7 @@ class Steep:
     elsewhere: tuple[float, ...]
     inner: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
     seen: bool = True
+    reach: float = 0.0
 
 
 # Of distances from a steep place, from panel to panel.
@@ -278,7 +281,8 @@ class ProductGrid:
                 module.outer_scale(node, *(steep.elsewhere if steep and crowded else values))
             )
             self._narrower = steep.inner if steep else None
-            unseen = steep is not None and not steep.seen
+            least = steep.reach if steep else 0.0
+            self.seen = steep is None or steep.seen
             if steep and not (crowded and steep.width < _STEEP * outer):
                 outer = float(module.outer_scale(node, *values))
                 # Tables do not show what is smoothed by other variables, or is of a solution.
@@ -296,11 +300,11 @@ class ProductGrid:
         self._steep = (steep.places, steep.width) if steep else None
         # Crowded panels are not halved from rule to rule, and what no rule resolves is no better on
         # the next one: a gain would be luck. Without a third rule none is claimed.
-        self.coarsest = 1 if steep or unseen else 2
+        self.coarsest = 1 if steep or not self.seen else 2
         self._nested = bool(inner_nodes) and module.NESTED
         self._rules: dict[tuple[int, int], Rule] = {}
         self._first = self._require_room(GRID_REACH)
-        self.reach = self._sufficient_reach() if reach is None else reach
+        self.reach = max(least, self._sufficient_reach() if reach is None else reach)
         self._first = self._require_room(self.reach)
 
     @property
