@@ -216,7 +216,9 @@ class Search(Solutions):
         tables = [
             np.stack([*(b.unknowns[n] for n in names), b.parameter], axis=1) for b in self.branches
         ]
-        real = [self._real(y, b.held).any() for y, b in zip(tables, self.branches, strict=True)]
+        real = [
+            bool(self._real(y, b.held).any()) for y, b in zip(tables, self.branches, strict=True)
+        ]
         # Where there is no other, the whole is refused.
         if all(real) or not any(real):
             return ""
