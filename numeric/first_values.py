@@ -25,14 +25,24 @@ def low_discrepancy(n: int, dimension: int) -> Array:
 
 def spread(lower: Sequence[float], upper: Sequence[float], n: int) -> Array:
     """Return n points that fill a box, also one that is infinite, where they reach far out."""
+    return _in_box(lower, upper, low_discrepancy(n, len(lower)))
+
+
+def middles(lower: Sequence[float], upper: Sequence[float]) -> Array:
+    """Return points (3, d) in the middle of a box: zero on a line, of one size on half lines."""
+    return _in_box(lower, upper, np.full((3, len(lower)), 0.5), np.array([[1.0], [1e-3], [1e3]]))
+
+
+def _in_box(
+    lower: Sequence[float], upper: Sequence[float], cube: Array, sizes: Array | float = 1.0
+) -> Array:
     low, high = np.array(lower, dtype=float), np.array(upper, dtype=float)
-    cube = low_discrepancy(n, len(low))
     with np.errstate(invalid="ignore"):
         found = low + (high - low) * cube
     half = np.isfinite(low) & np.isinf(high)
-    found[:, half] = low[half] + (cube / (1 - cube))[:, half]
+    found[:, half] = low[half] + (sizes * cube / (1 - cube))[:, half]
     half = np.isinf(low) & np.isfinite(high)
-    found[:, half] = high[half] - (cube / (1 - cube))[:, half]
+    found[:, half] = high[half] - (sizes * cube / (1 - cube))[:, half]
     line = np.isinf(low) & np.isinf(high)
     found[:, line] = ((cube - 0.5) / (cube * (1 - cube)))[:, line]
     return found

@@ -38,7 +38,7 @@ from ...numeric.branches import (
 )
 from ...numeric.first_values import spread
 from ...symbolic.systems.branch_conditions import Condition
-from .arguments import known_names
+from .arguments import box_of, known_names
 from .branches import (
     FIRST_ORDER,
     INSTABILITY,
@@ -175,6 +175,7 @@ class Search(Solutions):
         self.special: list[SpecialPoint] = []
         # From the inside: a transition is one of the branch that leaves, on both of them.
         self.branches = [self._branch(c, face) for c, face in zip(curves, faces, strict=True)]
+        self.left_out = self._leave_out()
         self.special += Exchanges(self).points()
         kinds = (SPINODAL, INSTABILITY, SECOND_ORDER, FIRST_ORDER)
         order = {kind: k for k, kind in enumerate(kinds)}
@@ -207,7 +208,47 @@ class Search(Solutions):
             if self.rarest == 1
             else f"each branch, or one that it is joined to, was reached by {self.rarest} or more"
         )
-        return f"found from {self.tried} first values; {rare}"
+        return f"found from {self.tried} first values; {rare}{self.left_out}"
+
+    def _leave_out(self) -> str:
+        """Leave out branches outside of the domain of the free energy, and say in words which."""
+        names, over = self.family.names, self.family.over
+        tables = [
+            np.stack([*(b.unknowns[n] for n in names), b.parameter], axis=1) for b in self.branches
+        ]
+        real = [
+            bool(self._real(y, b.held).any()) for y, b in zip(tables, self.branches, strict=True)
+        ]
+        # Where there is no other, the whole is refused.
+        if all(real) or not any(real):
+            return ""
+        count, y = real.count(False), tables[real.index(False)][0]
+        place = ", ".join(f"{n} = {x:.6g}" for n, x in zip(names, y, strict=False))
+        self.branches = list(itertools.compress(self.branches, real))
+        self.special = [
+            p
+            for p in self.special
+            if self._real(np.array([[*(p.unknowns[n] for n in names), p.value]]), p.stated.held)[0]
+        ]
+        return (
+            f"; {count} more {'is' if count == 1 else 'are'} left out, where the free energy is no "
+            f"real number, as at {place} for {over} = {y[-1]:.6g}"
+        )
+
+    def _real(self, points: Array, held: Mapping[str, float]) -> NDArray[np.bool_]:
+        """Tell where the free energy is a real number, at ends of unknowns as a limit."""
+        family = self.family
+        if family.open.free_energy is None:
+            return np.ones(len(points), dtype=bool)
+        found: NDArray[np.bool_] = np.isfinite(family.described(points).values[VALUE])
+        if held and not found.any():
+            next_to = points.copy()
+            for name, end in held.items():
+                k = family.names.index(name)
+                inwards = -1.0 if end == self.equations.upper[k] else 1.0
+                next_to[:, k] += inwards * SAME * self.equations.scale[k]
+            found = np.isfinite(family.described(next_to).values[VALUE])
+        return found
 
     # ------------------------------------------------------------------ first values
 
@@ -332,6 +373,10 @@ class Search(Solutions):
             return End(value, x, f"another branch at {over} = {value:.10g}")
         if how == LONG:
             return End(value, x, f"{over} = {value:.10g}, left after {MOST_POINTS} points")
+        for edge in family.within:
+            if abs(value - edge) <= SAME * float(self.equations.scale[-1]):
+                reason = f"the edge {over} = {edge:g}, where the equations are singular"
+                return End(value, x, reason)
         reason = f"{over} = {value:.10g}, beyond which the equations have no solution or no value"
         # The last point is as near to where points are refused as steps are small.
         if self.family.blur(y[None], self.equations.sizes(y)[None])[2][0] > SAME / 2:
@@ -635,7 +680,11 @@ def kind_of_crossing(
     family: Family, equations: Equations, y: Array, extremum: Extremum, largest: float
 ) -> str:
     """Return the kind of a point where branches cross: whether something stable leaves there."""
-    sides = leaving(equations, y, largest)
+    # What leaves next to an edge may do so beyond it.
+    lowest, highest = box_of(family.kernel.domains[family.over])
+    low, high, width = equations.lower.copy(), equations.upper.copy(), equations.scale[-1]
+    low[-1], high[-1] = max(lowest, low[-1] - width), min(highest, high[-1] + width)
+    sides = leaving(replace(equations, lower=low, upper=high), y, largest)
     if not sides:
         return INSTABILITY
     stable = family.stable(np.array(sides), extremum)

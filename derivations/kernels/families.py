@@ -510,7 +510,8 @@ class Family(OpenKernel):
                 rays = np.tile(near, (len(_FAR), 1, 1))
                 rays[:, :, k] = side * np.array(_FAR)[:, None]
                 values = self.described(rays.reshape(-1, near.shape[1])).values[VALUE]
-                falls = -np.diff((values if least else -values).reshape(len(_FAR), -1), axis=0)
+                with np.errstate(invalid="ignore"):  # Overflows on a ray are no fall.
+                    falls = -np.diff((values if least else -values).reshape(len(_FAR), -1), axis=0)
                 # What tends to a limit falls less and less from one decade to the next.
                 if np.any(np.all(falls > 0, axis=0) & (falls[-1] >= falls[-2] / 2)):
                     ends.append(f"{sign}∞")

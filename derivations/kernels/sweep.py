@@ -26,7 +26,7 @@ from ...labelled import labelled, meaning
 from ...numeric.arguments import is_one_of, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.continuation import put, solve_with_continuation
-from ...numeric.first_values import spread
+from ...numeric.first_values import middles, spread
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_rows, unsolved_rows
@@ -398,7 +398,8 @@ class Job:
         further: Array | tuple[()] = ()
         if self.searched:
             lower, upper = zip(*self.searched, strict=True)
-            further = spread(lower, upper, _FIRST_VALUES)
+            # Entries of a positive definite matrix are so in the middle, and seldom elsewhere.
+            further = np.vstack([middles(lower, upper), spread(lower, upper, _FIRST_VALUES)])
         again = solve_with_continuation(
             kernel, arrays, rows[lost], start, easier,
             rtol=self.rtol, workers=workers, further=tuple(further),

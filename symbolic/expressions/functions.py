@@ -214,6 +214,27 @@ def with_cosh(expr: sp.Expr) -> sp.Expr:
     return expr.replace(sp.log, renamed) if expr.has(sp.log) else expr
 
 
+def with_real_steps(expr: sp.Expr) -> sp.Expr:
+    """Write absolute values and signs of what is not seen to be real by real functions.
+
+    All symbols are real; SymPy does not see it of sqrt(1 - q), and derives as if it were not.
+
+    Examples
+    --------
+    >>> q, x = sp.symbols("q x", real=True)
+    >>> with_real_steps(sp.Abs(x + sp.sqrt(1 - q)) * sp.sign(x))
+    (relu(-x - sqrt(1 - q)) + relu(x + sqrt(1 - q)))*sign(x)
+    """
+    steps = [f for f in expr.atoms(sp.Abs, sp.sign) if not f.args[0].is_extended_real]
+    if not steps:
+        return expr
+    rule = {}
+    for f in steps:
+        u = with_real_steps(f.args[0])
+        rule[f] = relu(u) + relu(-u) if isinstance(f, sp.Abs) else 2 * sp.Heaviside(u, HALF) - 1
+    return expr.xreplace(rule)
+
+
 def with_sinh(product: sp.Expr) -> sp.Expr:
     """Write tanh(u)·cosh(u) as sinh(u).
 

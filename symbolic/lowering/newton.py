@@ -390,7 +390,7 @@ def root_function(
     """
     own = {
         *("value", "low", "high", "radius", "trial", "change", "found"),
-        *("origin", "slope", "left", "farther"),
+        *("origin", "slope", "left", "farther", "near"),
     }
     root = safe_root(root, {*reserved, *own})
     x = root.unknown
@@ -403,6 +403,7 @@ low = {x} - radius
 high = {x} + radius
 change = radius
 radius = radius + abs({x})
+near = unit * radius
 found = value == 0.0
 origin = {x}
 # Losses bend near the origin.
@@ -422,6 +423,8 @@ for k in range(100):
     elif value < 0.0:
         low = {x}
     else:
+        # A ball around zero has no sign, and neither has NaN.
+        found = abs(value) < radius
         break
     slope = slope_
     left = origin - {x}
@@ -432,8 +435,8 @@ for k in range(100):
             # Next to where it begins, the logarithm has a pole, and these steps are the smaller.
             if abs(farther) > abs(value / slope):
                 trial = {x} - farther
-    # Steps that do not shrink go to and fro across a kink.
-    if not (trial >= low and trial <= high and abs(trial - {x}) <= change):
+    # Steps that do not shrink go to and fro across a kink. Balls at an end are not seen inside.
+    if not (trial >= low - near and trial <= high + near and abs(trial - {x}) <= change):
         trial = 0.5 * (low + high)
     change = 0.5 * abs(trial - {x})
     {x} = trial

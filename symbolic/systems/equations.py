@@ -22,7 +22,7 @@ from sympy.utilities.iterables import strongly_connected_components
 from ...errors import ParameterError, StructureError
 from ...pages import InLatex
 from ..expressions.averages import Average
-from ..expressions.functions import with_cosh
+from ..expressions.functions import with_cosh, with_real_steps
 from ..expressions.latex_text import written
 from ..gaussian.integration_by_parts import reduced
 from ..gaussian.jumps import integrate_deltas, jumps_as_steps
@@ -71,6 +71,7 @@ class FreeEnergy(InLatex):
     def __post_init__(self) -> None:
         if not isinstance(self.expression, sp.Expr):
             raise ParameterError(f"expression must be a SymPy expression, got {self.expression!r}")
+        object.__setattr__(self, "expression", with_real_steps(self.expression))
         for name in ("order_parameters", "conjugates", "parameters"):
             symbols = getattr(self, name)
             if not isinstance(symbols, tuple | list):
@@ -208,7 +209,7 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
             continue
         origin = by_unknown[x] if x in by_unknown else next(rest)
         equation = _solved_for(x, conditions[origin], unknowns)
-        if equation.value is None and origin == x and not free_energy.conjugates:
+        if equation.value is None and origin == x:
             equation = _as_map(equation) or equation
         result.append(equation)
     return tuple(result)
@@ -268,7 +269,10 @@ def _as_map(equation: Equation) -> Equation | None:
     x = equation.unknown
     algebraic_terms: list[sp.Expr] = []
     others: list[sp.Expr] = []
-    for term in sp.Add.make_args(sp.expand_mul(equation.residual, deep=False)):
+    # A temperature in front of a sum cancels in its terms.
+    spread = (sp.expand_mul(t, deep=False) for t in sp.Add.make_args(equation.residual))
+    residual = min(equation.residual, sp.Add(*spread), key=sp.count_ops)
+    for term in sp.Add.make_args(sp.expand_mul(residual, deep=False)):
         algebraic = term.is_rational_function(x) and not term.has(Average)
         (algebraic_terms if algebraic else others).append(term)
     total = sp.factor(sp.Add(*algebraic_terms))

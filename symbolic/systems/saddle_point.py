@@ -24,6 +24,7 @@ from sympy.core.function import AppliedUndef
 from ...errors import EmissionError, ParameterError, StructureError
 from ...pages import Typeset
 from ..expressions.arguments import as_expression
+from ..expressions.functions import with_real_steps
 from ..expressions.latex_text import written
 from ..gaussian.expectation import ranges_over_the_line
 from .equations import (
@@ -169,6 +170,10 @@ class SaddlePointSystem(Typeset):
             given = {k: as_expression(v, f"{name}[{k}]") for k, v in getattr(self, name).items()}
             object.__setattr__(self, name, given)
         check_system(self)
+        for name in ("outputs", "definitions"):
+            given = {k: with_real_steps(v) for k, v in getattr(self, name).items()}
+            object.__setattr__(self, name, given)
+        object.__setattr__(self, "equations", tuple(map(_with_real_steps, self.equations)))
         if not self.paired:
             object.__setattr__(self, "equations", matched(self.equations))
         names = code_names((*self.parameters, *self.unknowns), self.identifiers)
@@ -353,7 +358,10 @@ class SaddlePointSystem(Typeset):
         }
         result = {}
         for x, domain in self.domains.items():
-            if x in core and not (domain.start == 0 and domain.end == sp.oo and x.is_positive):
+            whole = domain.end == sp.oo and (
+                domain.start == -sp.oo or (domain.start == 0 and x.is_positive)
+            )
+            if x in core and not whole:
                 name = f"{self.identifiers[x]}_odds"
                 result[x] = Coordinate(sp.Symbol(name, positive=True), x, domain)
         return result
@@ -644,8 +652,20 @@ def _check_symbols(system: SaddlePointSystem) -> None:
             )
     unknowns = set(system.unknowns)
     for function, value in system.definitions.items():
+        others = function.free_symbols - {system.node}
+        if others:
+            raise EmissionError(
+                f"{function} of definitions is a function of {_names(others)}, where {system.node} "
+                f"is the Gaussian variable that definitions depend on: give node={_names(others)}, "
+                f"or write it in {system.node}"
+            )
         if value.free_symbols & unknowns:
             raise EmissionError(_in_a_table(function, value.free_symbols & unknowns))
+
+
+def _with_real_steps(given: Equation) -> Equation:
+    value = None if given.value is None else with_real_steps(given.value)
+    return replace(given, value=value, residual=with_real_steps(given.residual))
 
 
 def _in_a_table(function: sp.Expr, held: Iterable[sp.Symbol]) -> str:

@@ -121,17 +121,19 @@ def test_first_values_from_afar_find_what_the_usual_ones_do_not():
 def test_solutions_are_followed_from_easier_equations():
     # sqrt(h - 5) is no number at first values below; large h lead to it from above.
     h = sp.Symbol("h", positive=True)
-    equation = sp.Eq(sp.sqrt(q - 900) * sp.sqrt(q - 899), h)
-    given = {q: equation}, {"name": "followed", "parameters": (h,), "start": {q: 900 + h}}
-    assert gs.lower(SaddlePointSystem.from_fixed_point(given[0], **given[1])).solve(h=3.0).q > 900
-    start = {q: 899.5 + h / 10}
+    equation = sp.Eq(sp.sqrt(q - 900_000) * sp.sqrt(q - 899_999), h)
+    given = {q: equation}, {"name": "followed", "parameters": (h,), "start": {q: 900_000 + h}}
+    assert (
+        gs.lower(SaddlePointSystem.from_fixed_point(given[0], **given[1])).solve(h=3.0).q > 900_000
+    )
+    start = {q: 899_999.5 + h / 10}
     lost = SaddlePointSystem.from_fixed_point(given[0], **{**given[1], "start": start})
     with pytest.raises(ConvergenceError):
         gs.lower(lost).solve(h=3.0)
     followed = SaddlePointSystem.from_fixed_point(
         given[0], **{**given[1], "start": start}, easier=h
     )
-    exact = 899.5 + math.sqrt(0.25 + 9)
+    exact = 899_999.5 + math.sqrt(0.25 + 9)
     assert gs.lower(followed).solve(h=3.0).q == pytest.approx(exact, rel=1e-12)
 
 

@@ -204,3 +204,12 @@ def test_simulation_of_logistic_regression(logistic):
     error = np.sqrt(4 * large_error**2 + small_error**2)
     assert np.all(np.abs(limit - theory) < 4 * error)
     assert np.all(np.abs(large - theory) < 4 * large_error + 0.2 / 60)
+
+
+def test_digits_of_proximal_points(logistic):
+    # Sums over nodes run on balls, where python-flint is installed: those near zero have no sign.
+    found = logistic.solve(
+        alpha=1.118, ridge=0.5104, signal_power=2.596, noise_variance=0, digits=20, progress=False
+    )
+    exact = "0.254589863798453901281026154493954"
+    assert abs(found.generalisation_error - type(found.generalisation_error)(exact)) < 1e-20

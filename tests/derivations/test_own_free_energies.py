@@ -13,11 +13,11 @@ m, J, D = sp.symbols("m J D", real=True)
 beta = sp.Symbol("beta", positive=True)
 
 
-def kernel(free_energy, *parameters, low=-1):
+def kernel(free_energy, *parameters, low=-1, high=1):
     return gs.lower(
         gs.SaddlePointSystem.from_free_energy(
             gs.FreeEnergy(free_energy, (m,), (), parameters), name="magnet",
-            domains={m: sp.Interval.open(low, 1)},
+            domains={m: sp.Interval.open(low, high)},
         )
     )  # fmt: skip
 
@@ -85,3 +85,105 @@ def test_first_order_line_of_a_phase_at_an_end_begins_at_the_tricritical_point()
     (point,) = found.tricritical_points
     assert (point.x, point.y) == pytest.approx((2 * math.log(2) / 3, 3), rel=1e-10)
     assert {"first-order", "second-order", "spinodal"} <= {line.kind for line in found.lines}
+
+
+def test_a_line_keeps_its_kind_up_to_the_edge():
+    T, h = sp.symbols("T h", positive=True)
+    sides = [sp.log(2 * sp.cosh((m + side * h) / T)) for side in (1, -1)]
+    magnet = kernel(m**2 / 2 - T * sum(sides) / 2, T, h)
+    assert str(magnet.solved.stated).endswith("m = tanh((-h + m)/T)/2 + tanh((h + m)/T)/2")
+    plane = magnet.phase_diagram(("h", 0.3, 0.32), ("T", 0.8, 0.95), cuts=1, points=40)
+    (line,) = plane.lines
+    assert line.kind == "second-order"
+    assert all(str(end).startswith("the edge") for end in line.ends)
+    np.testing.assert_allclose(line.y, 1 / np.cosh(line.x / line.y) ** 2, rtol=1e-10)
+
+
+def test_a_branch_that_ends_at_the_edge_of_its_range_says_so():
+    found = kernel(m**2 / 2 - sp.log(2 * sp.cosh(beta * m)) / beta, beta).branches("beta", (0.5, 1))
+    (branch,) = found.branches
+    assert str(branch.ends[1]).startswith("the edge beta = 1, where the equations are singular")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_free_energy_that_falls_beyond_all_floats():
+    found = kernel(J * m - sp.exp(m), J, low=-sp.oo, high=sp.oo).branches("J", (0.5, 1))
+    assert "not bounded below for m → -∞" in found.stability
+    assert found.at(0.8)[0].m == pytest.approx(math.log(0.8), rel=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_entries_of_a_positive_definite_matrix_are_found(scale):
+    # Stationary at V² = A⁻¹.
+    a, b, unit = sp.symbols("a b unit", positive=True)
+    matrix, given = sp.Matrix([[a, m], [m, b]]), sp.Matrix([[2, 1], [1, 3]])
+    energy = unit * (given * matrix).trace() + (matrix.adjugate() / matrix.det()).trace()
+    found = gs.lower(
+        gs.SaddlePointSystem.from_free_energy(
+            gs.FreeEnergy(energy, (a, b, m), (), (unit,)), name="matrix"
+        )
+    ).solve(unit=scale)
+    inverse = np.array([[found.a, found.m], [found.m, found.b]])
+    exact = np.linalg.inv(scale * np.array(given, dtype=float))
+    np.testing.assert_allclose(inverse @ inverse, exact, rtol=1e-12)
+
+
+def test_steps_of_what_is_not_seen_to_be_real():
+    # SymPy takes sqrt(1 - q) for a complex number.
+    q = sp.Symbol("q", positive=True)
+    z = sp.Symbol("z", real=True)
+    bent = gs.GaussianExpectation(sp.Abs(sp.sqrt(1 - q) * z + q) + sp.sign(z + sp.sqrt(1 - q)), z)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {q: beta * bent}, name="bent", parameters=(beta,), domains={q: sp.Interval.open(0, 1)}
+    )
+    root = gs.lower(system).solve(beta=0.3).q
+
+    def mean(overlap):
+        spread, far = math.sqrt(1 - overlap), math.sqrt(1 - overlap) / math.sqrt(2)
+        bell = math.exp(-((overlap / spread) ** 2) / 2)
+        folded = spread * math.sqrt(2 / math.pi) * bell
+        return folded + overlap * math.erf(overlap / spread / math.sqrt(2)) + math.erf(far)
+
+    assert root == pytest.approx(brentq(lambda x: 0.3 * mean(x) - x, 0, 0.9, xtol=1e-15), rel=1e-12)
+
+
+def test_solutions_outside_of_a_logarithm_are_left_out():
+    # (x - 3)(2 - x) = J has a root on each side of the pole, where the logarithm is complex.
+    x = sp.Symbol("x", real=True)
+    system = gs.SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(x**2 / 2 - 3 * x + J * sp.log(2 - x), (x,), (), (J,)), name="barrier"
+    )
+    found = gs.lower(system).branches("J", (-2, -0.5))
+    assert "; 1 more is left out, where the free energy is no real number" in str(found)
+    assert [s.x for s in found.at(-1)] == pytest.approx([(5 - math.sqrt(5)) / 2], rel=1e-13)
+
+
+@pytest.mark.slow
+def test_patterns_of_another_law():
+    # Hopfield's model with diluted patterns. Where β(1 - q) > 1 the equations have more solutions.
+    z = sp.Symbol("z", real=True)
+    x, q, r, alpha = sp.symbols("x q r alpha", positive=True)
+    share = sp.Rational(7, 10)
+    slack = 1 - beta * (1 - q)
+    noise = sp.sqrt(alpha * r) * z
+    mean = [
+        gs.GaussianExpectation(sp.log(2 * sp.cosh(beta * (x * size + noise))), z)
+        for size in (1 / sp.sqrt(share), 0)
+    ]
+    energy = (
+        x**2 / 2 + alpha / (2 * beta) * (sp.log(slack) - beta * q / slack)
+        + alpha * beta * r * (1 - q) / 2 - (share * mean[0] + (1 - share) * mean[1]) / beta
+    )  # fmt: skip
+    system = gs.SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(energy, (x, q), (r,), (alpha, beta)), name="diluted",
+        domains={x: sp.Interval.open(0, 2), q: sp.Interval.open(0, 1)},
+    )  # fmt: skip
+    assert "\n    x = sqrt(70)*E_z[tanh(" in str(system)
+    found = gs.lower(system).branches("alpha", (0.005, 0.12), beta=8.0, starts=16, points=30)
+    assert "left out, where the free energy is no real number" in str(found)
+    for branch in found.branches:
+        assert np.all(8 * (1 - branch["q"]) < 1)
+    (spinodal,) = values(found, "spinodal")
+    # By mpmath, from the equations and their determinant.
+    assert spinodal == pytest.approx(0.02858136092396878, rel=1e-12)
+    assert values(found, "first-order") == pytest.approx([0.0126247484467], rel=1e-10)

@@ -76,6 +76,11 @@ def test_symbols_without_a_meaning():
         ["f(z) without a meaning"],
         lambda: fixed_point({q: GaussianExpectation(f / (1 + q * f), z)}),
     )
+    refused(
+        EmissionError,
+        ["f(z) of definitions is a function of z", "give node=z"],
+        lambda: fixed_point({q: a + GaussianExpectation(f, z)}, definitions={f: z}, node=h),
+    )
 
 
 def test_tables_hold_no_unknowns():
