@@ -539,7 +539,10 @@ class BranchDiagram(Result, Traced):
         if modes:
             found["hessian_eigenvalue"] = (("point", "mode"), np.concatenate(modes))
         about = {"kernel": self.name, "stability": self.stability, "sought": self.sought}
-        return labelled(found, attrs={**about, **self.parameters})
+        # An m or a beta of one's own is not that of the models here.
+        names = {name: f"{name}, unknown" for b in self.branches for name in b.unknowns}
+        names[self.over] = f"{self.over}, parameter"
+        return labelled(found, attrs={**about, **self.parameters}, names=names)
 
     def latex(self) -> str:
         """Return the conditions of the special points in LaTeX."""

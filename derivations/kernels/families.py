@@ -710,6 +710,7 @@ def iterate(
             "ending": ending, **reached,
             **dict(zip(kernel.parameters, family.rows(x[None])[0].tolist(), strict=True)),
         },
+        names=kernel.meanings(),
     )  # fmt: skip
 
 
@@ -792,6 +793,7 @@ def flow(
         {name: ("time", column) for name, column in columns.items()},
         coords={"time": times},
         attrs={"kernel": kernel.name, **_reached(events, times, columns, (family.names, at))},
+        names=kernel.meanings(),
     )
 
 

@@ -326,7 +326,7 @@ class Kernel(Typeset):
             job,
             points,
             variables,
-            meanings=self._meanings(),
+            meanings=self.meanings(),
             attributes={
                 **self._attributes(),
                 "shown": " ".join(variables.outputs[:_SHOWN]),
@@ -589,7 +589,8 @@ class Kernel(Typeset):
             return exact_data(self.code.data, data)
         return self.exact_data(digits + SPARE_DIGITS)
 
-    def _meanings(self) -> dict[str, str]:
+    def meanings(self) -> dict[str, str]:
+        """Return what unknowns and parameters are, in words of labelled data sets."""
         # An m or a beta of one's own is not that of the models here.
         unknowns = {name: f"{name}, unknown" for name in self.code.unknown_results}
         return unknowns | {name: f"parameter, {self.domains[name]}" for name in self.parameters}

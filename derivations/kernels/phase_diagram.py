@@ -276,6 +276,9 @@ class PhaseDiagram(Result):
         return labelled(
             {name: ("point", values) for name, values in found.items()},
             attrs={"kernel": self.name, **self.parameters},
+            # An m or a beta of one's own is not that of the models here.
+            names={name: f"{name}, unknown" for name in self.unknowns}
+            | {name: f"{name}, parameter" for name in (self.x[0], self.y[0])},
         )
 
     def page(self) -> Iterable[Block]:
