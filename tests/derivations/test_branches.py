@@ -490,6 +490,8 @@ def test_renderings(hysteresis):
     table = hysteresis.to_dataset()
     assert table.sizes["point"] == sum(map(len, hysteresis.branches))
     assert table.attrs["beta"] == 1.5 and {"m", "h", "stable", "free_energy"} <= set(table)
+    # Not the overlap of the models here that has the same name.
+    assert table.m.attrs["long_name"] == "m, unknown"
     axes = hysteresis.plot()
     styles = {line.get_linestyle() for line in axes.lines}
     assert {"-", "--"} <= styles and axes.get_xlabel() == "$h$"
@@ -684,6 +686,7 @@ def test_refusals_of_systems_and_values(hysteresis):
 
 def test_iteration_is_the_map(kernel):
     path = kernel.iterate(beta=2, h=0.1, start={"m": 0.2}, steps=4)
+    assert path.m.attrs["long_name"] == "m, unknown"
     expected = [0.2]
     for _ in range(4):
         expected.append(math.tanh(2 * (expected[-1] + 0.1)))
@@ -750,7 +753,9 @@ def test_phase_diagram_of_the_magnet(kernel):
     read = PhaseDiagram.from_json(plane.to_json())
     assert read == plane and str(read) == str(plane) and len(read.plot().lines) == 3
     assert read.latex() == plane.latex() and r"\text{critical point}" in plane.latex()
-    assert "critical point at h" in str(plane) and plane.to_dataset().sizes["point"] > 200
+    table = plane.to_dataset()
+    assert "critical point at h" in str(plane) and table.sizes["point"] > 200
+    assert table.beta.attrs["long_name"] == "beta, parameter"
     with pytest.raises(ParameterError, match="must be two parameters"):
         kernel.phase_diagram(("h", -1, 1), ("h", -1, 1))
     with pytest.raises(ParameterError, match="a parameter with its range"):
