@@ -21,8 +21,6 @@ WELL_DETERMINED = 16
 """Amplification of rounding up to which the worst determined unknown stands for all outputs."""
 PROBE = 1e-7
 """How far unknowns are moved to see what an output does, relative to them or to one more."""
-NEAR = 0.1
-"""Relative difference of solutions on a grid up to which rounding does the same to them."""
 ALIKE = 30.0
 """Differences of rules within this factor of one another, or of rounding, are rounding."""
 
@@ -251,13 +249,12 @@ class _Rows:
         # Where a grid shows no gain, that one output differs by little on it is luck.
         share = f"max({SHARE}, gain)" if self.program.inner_nodes else repr(SHARE)
         lines += [
-            *([f"responds = measurable and gain < {NEAR}"] if self.program.inner_nodes else []),
             "# A coarse solution that is off by more than its size is no measure of anything.",
             "gain = 10.0 * last / min(gain, 1.0)",
             "if not (measurable and gain < 1.0):",
             "    gain = 1.0",
             *self.least_gain(),
-            *self.rounding("responds" if self.program.inner_nodes else "measurable"),
+            *self.rounding("measurable"),
             f"for k in range({n}):",
             "    results[i, k] = x[k]",
             "    # A value that crosses zero is measured against its neighbours' error too.",
