@@ -1,12 +1,14 @@
 """Rules on grids of several Gaussian variables: moments, kinks, halves."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
 from giantstep.runtime import product_grids as rules
+from giantstep.runtime.levels import Tables
 
 
 def nothing(*points):
@@ -142,3 +144,40 @@ def test_edges_crowd_symmetrically():
     assert rules.graded_edges([0.0, 0.05], 0.1, 4.0, 8.0) == rules.graded_edges(
         [0.0], 0.1, 4.0, 8.0
     )
+
+
+def steep_grid(steep):
+    """Return the rules of a line whose table is the node itself."""
+    module = SimpleNamespace(
+        inner_rules=lambda x, *_: {},
+        outer_scale=lambda x, *_: 1.0,
+        breaks=lambda x, *_: (),
+        tables=lambda x, *_: {"table": 1.0 * x},
+    )
+    return rules.ProductGrid(Tables(module, (), ("table",), once=True), (), False, steep)
+
+
+@pytest.mark.parametrize(
+    ("steep", "distinct"),
+    [
+        (None, 3),
+        (rules.Steep((), 0.3, ()), 3),
+        # Crowded panels are not halved from rule to rule.
+        (rules.Steep((0.5,), 1e-3, ()), 2),
+        # Nor is anything gained where no rule is as fine as what is integrated.
+        (rules.Steep((), 0.3, (), seen=False), 2),
+    ],
+)
+def test_a_third_rule_is_there_where_it_tells_of_a_gain(steep, distinct):
+    fine, medium, coarse = steep_grid(steep).lines(0)
+    assert len({fine.shape, medium.shape, coarse.shape}) == distinct
+    assert np.array_equal(medium, coarse) == (distinct == 2)
+    assert fine[0] @ fine[1] ** 2 == pytest.approx(1, abs=1e-12)
+
+
+def test_rules_go_as_far_as_a_steep_place_asks():
+    usual, longer = (
+        np.abs(steep_grid(rules.Steep((), 0.3, (), reach=reach)).lines(0)[0][1]).max()
+        for reach in (0.0, 11.0)
+    )
+    assert usual < 9.5 < 10.5 < longer < 12
