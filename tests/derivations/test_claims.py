@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from inspect import signature
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,7 +31,9 @@ from giantstep.derivations.claims import (
     verify,
 )
 from giantstep.derivations.first_gradient.spike_mapping import spike_mapping
+from giantstep.derivations.comparison import Comparison, finding
 from giantstep.derivations.identities import equal, vanishes
+from giantstep.derivations.one_gradient_step import claims_kernel, claims_risk, claims_spike
 from giantstep.derivations.overlap_dynamics import claims as overlap_claims
 from giantstep.derivations.spiked_random_features import (
     claims_bounds,
@@ -49,6 +53,7 @@ from giantstep.symbolic.gaussian.expectation import expect
 from giantstep.symbolic.hermite.coefficients import hermite_coefficient
 from giantstep.symbolic.systems.random_matrix import resolvent_moment
 
+REFERENCE = Path(__file__).parents[1] / "reference"
 IDENTIFIERS = [claim.identifier for claim in claims()]
 
 
@@ -138,6 +143,28 @@ def test_evidence_passes(check):
     except MissingDependencyError as error:
         pytest.skip(str(error).partition("\n")[0])
     assert found.passed, str(found)
+
+
+def is_number(value):
+    return isinstance(value, bool | int | float) or (
+        isinstance(value, tuple) and all(map(is_number, value))
+    )
+
+
+def test_sizes_of_evidence_change_with_intent():
+    # Sizes, seeds and digits are what the words and tolerances of evidence are about.
+    recorded = json.loads((REFERENCE / "evidence.json").read_text(encoding="utf-8"))
+    found = {}
+    for claim in claims():
+        for check in claim.checks:
+            parameters = signature(check.compute).parameters.values()
+            taken = {p.name: p.default for p in parameters} | dict(check.arguments)
+            taken |= {option.name: option.default for option in check.options}
+            taken.pop("progress", None)
+            numbers = {name: value for name, value in taken.items() if is_number(value)}
+            if numbers:
+                found[f"{claim.identifier}: {check.description}"] = numbers
+    assert json.loads(json.dumps(found)) == recorded
 
 
 def test_a_verdict_counts_every_check():
@@ -550,6 +577,77 @@ def test_a_wrong_theory_is_found_by_simulation(monkeypatch):
     monkeypatch.setattr(type(case), "build", lambda self: disguised)
     found = claims_errors.networks(((100, 20),), cases=(case,))
     assert not found.passed
+
+
+# A verdict of several parts falls with each of them alone.
+
+
+def kernels(monkeypatch, masses=(0.25, 0.75), error=1e-12):
+    """Evidence on one density of so many intervals, whose masses are off by that much."""
+    bulk = SimpleNamespace(masses=masses, mass_errors=np.full(len(masses), error))
+    kernel = SimpleNamespace(bulk=lambda points: bulk)
+    case = SimpleNamespace(
+        name="A", build=lambda: SimpleNamespace(conjugate_kernel=lambda: kernel)
+    )
+    monkeypatch.setattr(claims_kernel, "reference_cases", lambda: (case,))
+    return claims_kernel.masses()
+
+
+def gradients(monkeypatch, off=0.0, rounding=1e-15, growth=1.0):
+    """Evidence on parts of gradients that are so far from theory, and grow so fast with d."""
+    monkeypatch.setattr(claims_spike, "PARTS", claims_spike.PARTS[-1:])
+
+    def simulate(network, parts, **given):
+        norm = (network.dimension / 60) ** (growth - 1) / math.sqrt(network.width)
+        found = dict.fromkeys(claims_spike.PART_NAMES, np.zeros(2))
+        return found | {
+            "identity_error": np.full(2, rounding), "bulk_operator_norm": np.full(2, norm)
+        }  # fmt: skip
+
+    monkeypatch.setattr(claims_spike, "simulate", simulate)
+    monkeypatch.setattr(
+        claims_spike, "extrapolated", lambda name, *_: Comparison(name, 1.0, 1.0 + off, 0.01)
+    )
+    return claims_spike.centred_parts()
+
+
+def peaks(monkeypatch, power=0.5, spectral=1e-18, stored=1e-24, trained=1.0):
+    """Evidence on a peak whose relative error is that power of the penalty."""
+    monkeypatch.setattr(claims_risk, "spectral_deviations", lambda *_: {"risk": spectral})
+    monkeypatch.setattr(claims_risk, "peak_deviations", lambda: {"exact": stored})
+    monkeypatch.setattr(
+        claims_risk.OneGradientStep,
+        "interpolation_peak",
+        lambda self, ridge, digits=None: SimpleNamespace(
+            relative_error=ridge.value**power, initial=2.0, exact_initial=2.0, trained=trained,
+            exact_trained=trained,
+        ),
+    )  # fmt: skip
+    return claims_risk.peak_values()
+
+
+def test_no_comparison_at_all_is_no_evidence():
+    found = finding([], "errors of networks")
+    assert not found.passed and found.summary == "no errors of networks were compared"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "wrong"),
+    [
+        (kernels, {"masses": (1.0,)}),
+        (kernels, {"error": 1e-8}),
+        (gradients, {"off": 0.1}),
+        (gradients, {"rounding": 1e-9}),
+        (gradients, {"growth": 1.5}),
+        (peaks, {"power": 0.6}),
+        (peaks, {"spectral": 1e-15}),
+        (peaks, {"stored": 1e-20}),
+        (peaks, {"trained": 3.0}),
+    ],
+)
+def test_a_verdict_falls_with_each_of_its_parts(monkeypatch, evidence, wrong):
+    assert evidence(monkeypatch).passed
+    assert not evidence(monkeypatch, **wrong).passed
 
 
 # ---------------------------------------------------------------------- proofs by intervals
