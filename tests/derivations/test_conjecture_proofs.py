@@ -182,6 +182,15 @@ def test_nothing_is_proved_where_a_side_has_no_value_or_jumps(text, over):
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["x*sin(x) >= -10", "x + 2 >= -2*x*sin(x)", "x**2 + 2 >= -2*x**2*cos(x)", "x*sin(x) <= 10"],
+)
+def test_both_bounds_of_a_wave_have_to_keep_a_statement(text):
+    # False far out, true of small x, and of all x at one of the two bounds.
+    assert not verdict(text, {"x": "nonnegative"}, method="elimination").proved
+
+
+@pytest.mark.parametrize(
     ("text", "over"),
     [
         ("improvement <= 0.1", {"alpha": (1, 4), "ridge": 0.1}),
