@@ -77,6 +77,9 @@ def test_printed_digits_are_those_of_the_exact_number(exact, digits, known, offs
         ("0.66666666666666666666666", 6, "1e-4", "0.666"),
         ("0.25", 12, "1e-30", "0.250000000000"),
         ("-0.9999999999999999999999", 8, "1e-20", "-1.0000000"),
+        # Eight zeros in a row are no coincidence, seven may be one.
+        ("0.25", 20, "1.5e-10", "0.25000000"),
+        ("0.25", 20, "1.5e-9", "0.2"),
         ("1234.5", 3, None, "1.23e+03"),
         ("1.5e-5", 3, None, "0.0000150"),
         ("1.5e-6", 3, None, "1.50e-06"),
