@@ -25,7 +25,7 @@ from giantstep.derivations.spiked_random_features.convex.losses import (
     x,
     y,
 )
-from giantstep.derivations.spiked_random_features.convex.readout import picklable
+from giantstep.derivations.spiked_random_features.convex.readout import picklable, readout_directions
 from giantstep.derivations.spiked_random_features.convex.smoothing import (
     LabelledEnvelope,
     closed_moments,
@@ -176,6 +176,14 @@ def test_results_of_many_digits_are_shown_and_pickled():
 
 
 # ------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_noise_has_a_derivative_where_labels_have_noise(noise):
+    readout = features(noise_variance=noise).with_loss("huber(0.5)")
+    found = readout_directions(readout, exact=False)
+    assert ("noise_variance" in found.moving) == bool(noise)
+    assert ("labels have none" in found.excluded.get("noise_variance", "")) != bool(noise)
 
 
 @pytest.mark.parametrize(

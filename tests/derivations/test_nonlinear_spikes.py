@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -304,6 +305,12 @@ def test_risk_over_step_sizes_has_every_form():
     assert found.edges and type(found).from_json(found.to_json()).edges == found.edges
     labels = [line.get_label() for line in found.plot().lines]
     assert {"all degrees", "spiked random features", "linear spike", "large widths"} <= {*labels}
+    networks = {
+        name: ("step_size", values)
+        for name, values in (("risk_mean", [0.5, 0.4]), ("risk_standard_error", [0.01, 0.02]))
+    }
+    axes = replace(found, dataset=data.assign(networks)).plot()
+    assert axes.get_legend_handles_labels()[1][-1] == "networks"
 
 
 @pytest.mark.parametrize(
