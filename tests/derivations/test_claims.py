@@ -30,8 +30,8 @@ from giantstep.derivations.claims import (
     to_json,
     verify,
 )
-from giantstep.derivations.first_gradient.spike_mapping import spike_mapping
 from giantstep.derivations.comparison import Comparison, finding
+from giantstep.derivations.first_gradient.spike_mapping import spike_mapping
 from giantstep.derivations.identities import equal, vanishes
 from giantstep.derivations.one_gradient_step import claims_kernel, claims_risk, claims_spike
 from giantstep.derivations.overlap_dynamics import claims as overlap_claims
@@ -586,9 +586,7 @@ def kernels(monkeypatch, masses=(0.25, 0.75), error=1e-12):
     """Evidence on one density of so many intervals, whose masses are off by that much."""
     bulk = SimpleNamespace(masses=masses, mass_errors=np.full(len(masses), error))
     kernel = SimpleNamespace(bulk=lambda points: bulk)
-    case = SimpleNamespace(
-        name="A", build=lambda: SimpleNamespace(conjugate_kernel=lambda: kernel)
-    )
+    case = SimpleNamespace(name="A", build=lambda: SimpleNamespace(conjugate_kernel=lambda: kernel))
     monkeypatch.setattr(claims_kernel, "reference_cases", lambda: (case,))
     return claims_kernel.masses()
 

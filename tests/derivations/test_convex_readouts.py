@@ -25,7 +25,10 @@ from giantstep.derivations.spiked_random_features.convex.losses import (
     x,
     y,
 )
-from giantstep.derivations.spiked_random_features.convex.readout import picklable, readout_directions
+from giantstep.derivations.spiked_random_features.convex.readout import (
+    picklable,
+    readout_directions,
+)
 from giantstep.derivations.spiked_random_features.convex.smoothing import (
     LabelledEnvelope,
     closed_moments,

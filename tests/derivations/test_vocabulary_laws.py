@@ -1,5 +1,7 @@
 """Laws of letters, and teachers of several coordinates."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.special
@@ -7,6 +9,8 @@ import scipy.stats
 from numpy.testing import assert_allclose
 
 import giantstep as gs
+from giantstep.derivations.spiked_random_features.vocabulary.nodes import _multi_index_moments
+from giantstep.errors import ConvergenceError
 
 from .vocabulary_cases import TWO, make
 
@@ -124,3 +128,18 @@ def test_jump_of_an_aligned_teacher_in_two_dimensions():
         single.solve(alpha=2, ridge=0.1).test_error,
         rtol=1e-9,
     )
+
+
+def test_moments_of_a_teacher_beside_the_spikes():
+    # y = sin(1.2 κ s), too fast for the rules at κ = 8, where next to nothing weighs.
+    kappa = np.linspace(-8, 8, 41)[:, None]
+    module = SimpleNamespace(teacher=lambda u: np.sin(1.2 * u[:, 0] * u[:, 1]))
+    label, slope, square = _multi_index_moments(module, np.array([[1.0, 0.0]]), kappa, 0)
+    near = np.abs(kappa[:, 0]) < 4
+    wave = np.exp(-0.72 * kappa[near, 0] ** 2)
+    assert np.abs(label).max() < 1e-12
+    assert np.abs(slope[near]) == pytest.approx(np.abs(1.2 * kappa[near] * wave[:, None]), abs=1e-9)
+    assert square[near] == pytest.approx((1 - wave**4) / 2, abs=1e-9)
+    module.teacher = lambda u: np.sin(30 * u[:, 0] * u[:, 1])
+    with pytest.raises(ConvergenceError, match="outside the spikes do not converge"):
+        _multi_index_moments(module, np.array([[1.0, 0.0]]), kappa, 0)
