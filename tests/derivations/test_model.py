@@ -248,6 +248,10 @@ def test_the_corrected_theory_is_offered_where_it_is_another_one():
     relu = gs.SpikedRandomFeatures("relu", "sin", allow_non_odd=True, alpha0=math.inf)
     # h_3 = 0 and h*_2 = 0, and no samples that scatter.
     assert relu.complete() is None
+    shifted = gs.SpikedRandomFeatures(
+        "tanh(z + 1/2)", "z + He(3, z)/6", step_size=2, allow_non_odd=True, alpha0=math.inf
+    )
+    assert shifted.complete() is not None
 
 
 def test_the_former_name_of_the_leading_order_is_an_alias():
