@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import sympy as sp
 
-from giantstep.errors import MissingDependencyError
-
 Run = Callable[..., tuple[int, str, str]]
 RISK = ("one-step", "risk", "--student", "erf", "--teacher", "erf")
 
 
-@pytest.mark.parametrize("command", [("solve",), ("one-step", "risk"), ("verify",)])
-def test_help_says_what_a_proof_is(run: Run, command: tuple[str, ...]) -> None:
-    code, out, _ = run(*command, "--help")
-    assert code == 0 and "--certif" in out and "prove" in out
-
-
-def test_risks_with_a_proof(run: Run, tmp_path: Path) -> None:
+def test_risks_with_a_proof(run, tmp_path):
     pytest.importorskip("flint")
     out = tmp_path / "risk.json"
     code, text, _ = run(*RISK, "--certify", "--out", out)
@@ -31,9 +22,7 @@ def test_risks_with_a_proof(run: Run, tmp_path: Path) -> None:
     assert "risk_trained" in document["certificate"]["values"]
 
 
-def test_solve_asks_for_the_proof_and_keeps_it(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_solve_asks_for_the_proof_and_keeps_it(run, tmp_path, monkeypatch):
     from giantstep import cli_curve
     from giantstep.derivations.certificates.certificate import Certificate
     from giantstep.symbolic.exact.enclosures import Enclosure
@@ -46,7 +35,7 @@ def test_solve_asks_for_the_proof_and_keeps_it(
     asked: list[tuple[float, float, dict[str, object]]] = []
 
     class Model:
-        def solve(self, alpha: float, ridge: float, **given: object) -> object:
+        def solve(self, alpha, ridge, **given):
             asked.append((alpha, ridge, given))
             return SimpleNamespace(certificate=proof if given.get("certify") else None)
 
@@ -62,7 +51,7 @@ def test_solve_asks_for_the_proof_and_keeps_it(
 
 
 @pytest.mark.slow
-def test_a_saddle_point_with_a_proof(run: Run, tmp_path: Path) -> None:
+def test_a_saddle_point_with_a_proof(run, tmp_path):
     pytest.importorskip("flint")
     from giantstep.derivations.certificates.agreement import is_rounded
     from giantstep.derivations.certificates.certificate import Certificate
@@ -81,41 +70,7 @@ def test_a_saddle_point_with_a_proof(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("solve",), RISK], ids=["solve", "risk"])
-def test_without_the_package_the_command_says_what_to_install(
-    run: Run, without_flint: None, arguments: tuple[str, ...]
-) -> None:
+def test_without_the_package_the_command_says_what_to_install(run, without_flint, arguments):
     code, out, err = run(*arguments, "--certify")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1 and "giantstep[flint]" in err
-
-
-def test_verify_without_the_package(run: Run, without_flint: None) -> None:
-    code, out, err = run("verify", "ba-interpolation-peak", "--certified")
-    assert code == 2 and "not available" in out and "FAILED" not in out
-    assert "giantstep[flint]" in err
-    code, out, _ = run("verify", "ba-interpolation-peak")
-    assert code == 0 and "1 of 1 claims passed" in out and "not available" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("solve", "--certify", "--out", "x.txt"), "--out: must end in .png"),
-        (("solve", "--certify", "--out", "no/such/folder/x.json"), "cannot write to folder"),
-        (("solve", "--certify=yes"), "--certify"),
-        ((*RISK, "--over", "alpha", "--certify", "--table-only"), "--certify is for one point"),
-        ((*RISK, "--simulate", "--certify"), "--certify is about the theory"),
-        (("verify", "bulk-spread", "--certified"), "no proof by intervals: bulk-spread"),
-    ],
-)
-def test_bad_input_is_one_line(run: Run, arguments: tuple[str, ...], message: str) -> None:
-    code, out, err = run(*arguments)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1 and message in err
-
-
-def test_the_error_of_a_missing_package_is_ours(without_flint: None) -> None:
-    from giantstep.ball_library import require_flint
-
-    with pytest.raises(MissingDependencyError, match=r"giantstep\[flint\]"):
-        require_flint()

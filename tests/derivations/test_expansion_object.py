@@ -9,7 +9,7 @@ import sympy as sp
 
 from giantstep.derivations.expansions.expansion import Expansion, _broken
 from giantstep.derivations.formulas import latex
-from giantstep.errors import ApproximationWarning, ParameterError
+from giantstep.errors import ApproximationWarning
 from giantstep.runtime.precision import local_context
 
 ONE = local_context(30).one
@@ -67,23 +67,6 @@ def test_floats_are_decimal_numbers():
     assert steep(tenth) == ONE + tenth + tenth**200
     huge = replace(steep, coefficients={"test_error": (-1 * ONE, 10 * ONE, 0 * ONE)})
     assert huge(0.1) == 0.0
-
-
-@pytest.mark.parametrize("series", [SERIES, FAR])
-def test_a_file_holds_all_of_it(series):
-    third = replace(series, coefficients={"test_error": (ONE / 3, ONE, ONE)}, radius=ONE / 3)
-    found = Expansion.from_json(third.to_json())
-    assert found == third and found.point == series.point
-    assert found.coefficients["test_error"][0] == ONE / 3 and found.radius == ONE / 3
-    assert found.remainder_order == 3 and found.fixed == {"alpha": math.inf}
-
-
-@pytest.mark.parametrize("missing", ["coefficients", "exponents", "neglected", "symbols"])
-def test_a_file_that_lacks_a_part_is_refused_by_its_name(missing):
-    values = SERIES.to_dict()
-    del values[missing]
-    with pytest.raises(ParameterError, match=f"there is no '{missing}'"):
-        Expansion.from_dict(values)
 
 
 def test_sums_in_equations_are_broken_between_terms():
