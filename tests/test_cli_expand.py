@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from giantstep.cli_expand import MOST_ORDERS
 from giantstep.derivations.expansions import expansion
 from giantstep.derivations.expansions.expansion import Expansion
 
-Run = Callable[..., tuple[int, str, str]]
 ERF = ("--student", "erf", "--teacher", "erf")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +13,6 @@ from giantstep.derivations.one_gradient_step.model import OneGradientStep
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.runtime.precision import local_context
 
-Run = Callable[..., tuple[int, str, str]]
 ONE = local_context(20).one
 SERIES = Expansion(
     name="large_alpha",

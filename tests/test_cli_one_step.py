@@ -75,14 +75,6 @@ def test_files(suffix, tmp_path, capsys):
         assert float(rows[0]["risk_initial"]) > float(rows[0]["risk_trained"])
 
 
-def test_no_file_is_written_unasked(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    _run(capsys, "risk", "--over", "ridge=0:1:3")
-    assert not list(tmp_path.iterdir())
-    _run(capsys, "risk", "--over", "ridge=0:1:3", "--out", "risk.png")
-    assert {p.name for p in tmp_path.iterdir()} == {"risk.png", "risk.nc"}
-
-
 def test_networks_over_an_axis(tmp_path, capsys):
     out = tmp_path / "risk.nc"
     text = _run(
@@ -98,15 +90,6 @@ def test_networks_over_an_axis(tmp_path, capsys):
             theory = data[name].sel(alpha=data["simulated"].values).values
             assert (error > 0).all()
             assert (np.abs(mean - theory) < 8 * error + 0.3 * theory).all()
-
-
-def test_networks_at_a_point(tmp_path, capsys):
-    out = tmp_path / "risk.json"
-    text = _run(
-        capsys, "risk", *PAIR, "--simulate", "--dimension", "40", "--seeds", "3", "--out", str(out)
-    )
-    assert "difference/s.e." in text
-    assert json.loads(out.read_text())["simulated"]["network"]["risk_trained"] > 0
 
 
 def _two_alone(job, indices, collect, **options):
@@ -225,17 +208,6 @@ def test_the_published_example_has_an_outlier_with_the_full_loss(tmp_path, capsy
     assert found["full"]["label_alignment"] == pytest.approx(0.1352005402953518, rel=1e-12)
 
 
-def test_phase(tmp_path, capsys):
-    out = tmp_path / "phase.svg"
-    text = _run(capsys, "phase", *PAIR, "--x", "step-size=0:6:5", "--y", "alpha=0.25:8:4",
-                "--out", str(out))  # fmt: skip
-    assert "largest improvement" in text
-    data = xr.load_dataset(out.with_suffix(".nc"))
-    assert data["improvement"].shape == (4, 5)
-    weights, kernel = (data[f"critical_step_size_{n}"].values for n in ("weights", "kernel"))
-    assert (weights < kernel).all()
-
-
 def test_optimal(tmp_path, capsys):
     out = tmp_path / "optimal.csv"
     text = _run(capsys, "optimal", *PAIR)
@@ -244,13 +216,3 @@ def test_optimal(tmp_path, capsys):
     _run(capsys, "optimal", *PAIR, "--alpha", "1,2", "--out", str(out))
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert float(rows[1]["paper_ridge_trained"]) == pytest.approx(0.272826395555732, rel=1e-12)
-
-
-def test_large_steps(tmp_path, capsys):
-    out = tmp_path / "large.png"
-    text = _run(capsys, "large-steps", "--student", "erf", "--teacher", "erf", "--out", str(out))
-    # E erf(h t + z) = erf(h t/sqrt(3)).
-    assert "sqrt(3)" in text
-    data = xr.load_dataset(out.with_suffix(".nc"))
-    assert float(data["amplitude"]) == pytest.approx(3**0.5, rel=1e-12)
-    assert float(data["tau_star"]) == 0 < float(data["J"].min())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 import xarray as xr
 
 from giantstep.cli import main
@@ -39,20 +38,6 @@ def test_curve(tmp_path, capsys):
     assert "limit p → ∞" in text
 
 
-@pytest.mark.slow
-def test_curve_of_another_loss(tmp_path, capsys):
-    out = tmp_path / "curve.png"
-    text = _run(
-        capsys, "curve", "--student", "erf", "--teacher", "sign", "--loss", "logistic", "--labels",
-        "sign", "--alpha", "1,2", "--simulate", "--dimension", "40", "--seeds", "2", "--out",
-        str(out),
-    )  # fmt: skip
-    assert "training loss" in text and "logistic" in text
-    # A fraction of wrong signs has no linear bound.
-    assert "linear bound" not in text
-    assert "linear_bound" not in xr.load_dataset(out.with_suffix(".nc"))
-
-
 def test_phase(tmp_path, capsys):
     out = tmp_path / "phase.svg"
     text = _run(
@@ -61,22 +46,6 @@ def test_phase(tmp_path, capsys):
     )  # fmt: skip
     assert "smallest test error" in text
     assert xr.load_dataset(out.with_suffix(".nc"))["test_error"].shape == (3, 4)
-
-
-def test_spectrum(tmp_path, capsys):
-    out = tmp_path / "spectrum.pdf"
-    _run(capsys, "spectrum", "--student", "erf", "--teacher", "erf", "--points", "60", "--simulate",
-         "--dimension", "40", "--seeds", "2", "--out", str(out))  # fmt: skip
-    assert out.exists()
-
-
-@pytest.mark.slow
-def test_figure(tmp_path, capsys):
-    out = tmp_path / "figure.png"
-    text = _run(capsys, "figure", "3", "--seeds", "0", "--out", str(out))
-    assert "Figure 3" in text
-    assert out.exists()
-    assert out.with_suffix(".nc").exists()
 
 
 def test_a_curve_with_a_law_of_the_bulk(tmp_path, capsys):

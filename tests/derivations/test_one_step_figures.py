@@ -14,7 +14,6 @@ from giantstep.derivations.one_gradient_step.figures import (
     FiniteSizes,
     fixed_parameters,
     loss_note,
-    optimal_data,
     phase_data,
     plot_optimal,
     plot_phase,
@@ -23,7 +22,6 @@ from giantstep.derivations.one_gradient_step.figures import (
     risk_data,
     spectra_data,
 )
-from giantstep.derivations.one_gradient_step.large_steps import plot_large_steps
 from giantstep.errors import ParameterError
 
 pytest.importorskip("matplotlib")
@@ -65,12 +63,6 @@ def test_points_are_simulated_means(model):
     assert float(data["network_risk_trained"][1]) == float(again["risk_trained"].item())
 
 
-def test_one_repetition_has_no_error_bars(model):
-    sizes = FiniteSizes([1], dimension=30, seeds=1, features=("network",), progress=False)
-    axes = plot_risk(risk_data(model, "alpha", [1], ridge=0.1, simulated=sizes))
-    assert not any(container.has_yerr for container in axes.containers)
-
-
 @pytest.mark.parametrize("over", ["step_size", "noise_variance", "ridge", "paper_ridge"])
 def test_other_axes(model, over):
     penalty: dict[str, Any] = {} if "ridge" in over else {"ridge": 0.1}
@@ -79,15 +71,6 @@ def test_other_axes(model, over):
     axes = plot_risk(data)
     assert axes.get_xscale() == "linear"
     assert np.isfinite(data["risk_trained"]).all()
-
-
-def test_given_axes_are_used(model):
-    figure = plot_risk(risk_data(model, "alpha", [1, 2], ridge=0.1)).figure
-    below = figure.add_subplot(2, 1, 2)
-    curve = model.curve(alpha=[2, 1], ridge=0.1)
-    assert curve.plot(ax=below) is below
-    with pytest.raises(ParameterError, match="ax"):
-        curve.plot(ax="here")
 
 
 def test_curves_draw_what_the_functions_draw(model):
@@ -142,13 +125,6 @@ def test_phase_diagram(model):
     assert (line.get_ydata() == data["alpha"].values).all()
 
 
-def test_a_constant_diagram_is_drawn():
-    model = gs.OneGradientStep("He(3, z)", "erf", alpha=2)  # no linear part: no improvement
-    steps, alphas = [0, 1, 2, 3, 4], [1, 2, 3, 4, 5]
-    axes = model.curve(step_size=steps, alpha=alphas, ridge=0.1).plot()
-    axes.figure.canvas.draw()
-
-
 def test_spectra(model):
     large = replace(model, step_size=5.0)
     found: dict[str, Any] = {"weights": large.weight_spike(), "kernel": large.conjugate_kernel()}
@@ -158,26 +134,6 @@ def test_spectra(model):
     assert (data["weights_density"].values == found["weights"].density(grid)).all()
     assert np.trapezoid(data["weights_density"], grid) == pytest.approx(1, abs=2e-3)
     assert len(plot_spectra(found)) == 2
-
-
-def test_optimal(model):
-    data = optimal_data(model, [1, 2], progress=False)
-    risks, penalties = plot_optimal(data)
-    label = "after the step"
-    assert (_lines(risks)[label].get_ydata() == data["risk_trained"].values).all()
-    assert (_lines(penalties)[label].get_ydata() == data["ridge_trained"].values).all()
-
-
-def test_large_steps(model):
-    limit = model.large_steps()
-    data = limit.to_dataset()
-    functions, errors = plot_large_steps(limit)
-    drawn = _lines(functions)[r"teacher $\sigma_*(t)$"]
-    assert (drawn.get_ydata() == data["teacher"].values).all()
-    line = _lines(errors)["$J(h)$"]
-    seen = np.isin(data["h"], line.get_xdata())
-    # Where they are no worse than no step at all.
-    assert seen.sum() > 100 and (line.get_ydata() == data["J"].values[seen]).all()
 
 
 @pytest.mark.parametrize(

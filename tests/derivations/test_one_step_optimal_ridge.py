@@ -12,7 +12,6 @@ import sympy as sp
 
 from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step import symbols
-from giantstep.derivations.one_gradient_step.claims_risk import peak_deviations, spectral_deviations
 from giantstep.derivations.one_gradient_step.optimal_ridge import (
     INFINITE,
     INTERIOR,
@@ -31,18 +30,6 @@ REFERENCE = reference_document()
 
 
 # ------------------------------------------------------------------ reference values
-
-
-@pytest.mark.parametrize("entry", REFERENCE["optimal_ridge"], ids=lambda e: e["model"]["step_size"])
-def test_reference_values_to_every_digit(entry):
-    # 40-digit arithmetic; 15 digits are printed.
-    model = model_of(entry["model"])
-    for digits, tolerance in ((None, 6e-15), (30, 5.1e-15)):
-        best = model.optimum(over="ridge", digits=digits)
-        assert best.kind == INTERIOR and best.residual < 1e-60
-        for name in ("paper_ridge", "risk"):
-            value = mpmath.mpf(str(getattr(best, name)))
-            assert abs(value / mpmath.mpf(entry[name]) - 1) <= tolerance
 
 
 def test_what_the_optimum_rests_on():
@@ -199,21 +186,6 @@ def test_an_end_of_the_range_is_stored(digits):
 
 
 # ------------------------------------------------------------------ the peak
-
-
-def test_peak_against_quadrature():
-    # 24 digits of integrals over the Marchenko-Pastur density by the trapezoidal rule.
-    assert max(peak_deviations().values()) < 5.1e-24
-    entry = REFERENCE["interpolation_peak"]
-    model = model_of(entry["model"])
-    # Another quadrature, which uses the effective ridge of the closed form.
-    assert max(spectral_deviations(model, 1e-10, 20).values()) < 1e-17
-    floats = model.interpolation_peak(ridge=1e-10)
-    for layer in ("initial", "trained"):
-        exact, leading = float(entry[layer]["exact"]), float(entry[layer]["asymptotic"])
-        assert getattr(floats, f"exact_{layer}") == pytest.approx(exact, rel=1e-11)
-        assert getattr(floats, layer) == pytest.approx(leading, rel=1e-14)
-    assert floats.amplitude_trained < floats.amplitude_initial
 
 
 def test_peak_with_rounded_moments():

@@ -16,11 +16,8 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from giantstep import OneGradientStep
-from giantstep.derivations.one_gradient_step.reference import reference_cases
 from giantstep.derivations.one_gradient_step.weight_spike import outlier_at, weight_spike_curve
 from giantstep.errors import AssumptionError, ParameterError
-
-from .one_step_cases import FIRST_LAYER
 
 NUMBERS = (
     "theta1", "theta2", "alignment", "critical_step_size", "singular_value", "alignment_spike",
@@ -31,22 +28,6 @@ NUMBERS = (
 def network(**changes):
     given = {"alpha": 2.0, "beta": 1.5, "step_size": 3.0, "noise_variance": 0.25, **changes}
     return OneGradientStep(given.pop("student", "erf"), given.pop("teacher", "erf"), **given)
-
-
-# ------------------------------------------------------------------ reference values
-
-
-@pytest.mark.parametrize("case", reference_cases(), ids=lambda case: case.name)
-def test_thirteen_networks_to_every_digit(case):
-    # 40-digit arithmetic; the spike columns from the secular equation by quadrature.
-    model = case.build()
-    floats, precise = model.weight_spike(), model.weight_spike(digits=30)
-    for key, name in FIRST_LAYER.items():
-        given = mpmath.mpf(case.values[key])
-        # 16 digits are given.
-        assert abs(mpmath.mpf(str(getattr(precise, name))) - given) <= 6e-16 * abs(given)
-        assert_allclose(getattr(floats, name), float(given), rtol=5e-16, atol=0)
-    assert floats.supercritical == (case.values["readout_alignment"] != "0")
 
 
 # ------------------------------------------------------------------ precision
