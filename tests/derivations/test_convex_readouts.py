@@ -527,8 +527,8 @@ def test_readouts_of_letters_are_stored_and_sent():
             alignment=[0.9, 0.1],
         ).with_loss("huber(0.3)"), ParameterError, "a spike of rank one"),
         (lambda: make("tanh", "sin", **TWO).with_loss("hinge"), ParameterError, "needs labels ±1"),
-        (lambda: gs.ConvexReadout("features", "huber(0.3)"), ParameterError,
-         "SpikedRandomFeatures or a VocabularyFeatures"),
+        *((lambda m=m: gs.ConvexReadout(m, "huber(0.3)"), ParameterError,
+           "SpikedRandomFeatures or a VocabularyFeatures") for m in ("features",)),
         (lambda: make("tanh", "sin", **TWO).with_loss("square").solve(
             alpha=2, ridge=0.1, certify=True), CertificationError, "convex readouts"),
     ],

@@ -2,6 +2,7 @@
 
 import math
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -252,7 +253,7 @@ def test_a_study_saves_loads_prints_and_draws(tmp_path):
                                   study.dataset["test_error"])  # fmt: skip
 
 
-GIVEN = {"step_size": 1.0, "alpha0": 6}
+GIVEN: Any = {"step_size": 1.0, "alpha0": 6}
 BIASED = gs.VocabularyFeatures(
     "erf", "sin", letters=[1, 2], fractions=[0.5, 0.5], biases=[0.5, -0.5], **GIVEN
 )

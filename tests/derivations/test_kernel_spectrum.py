@@ -315,7 +315,7 @@ KERNEL = MODEL.conjugate_kernel()
         *((lambda x=x: KERNEL.cumulative_at(x), "x must") for x in (1j, "a", math.nan)),
         *((lambda n=n: MODEL.conjugate_kernel(digits=n), "digits") for n in (0, 1.5, True, "many")),
         (lambda: KERNEL.stieltjes([1j, 2j], digits=20), "digits"),
-        (lambda: MODEL.conjugate_kernel(trained="yes"), "trained"),
+        *((lambda t=t: MODEL.conjugate_kernel(trained=t), "trained") for t in ("yes",)),
         *((lambda n=n: KERNEL.bulk(n), "points") for n in (10, 1e3, 10**9)),
         (lambda: MODEL.at(step_size=1e300).conjugate_kernel(), "step_size"),
         *((lambda r=r: MODEL.at(alpha=r[0], beta=r[1]).conjugate_kernel(),

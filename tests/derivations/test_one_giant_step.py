@@ -300,7 +300,7 @@ V = sp.Symbol("v", nonnegative=True)
         ({"noise_variance": sp.Symbol("v")}, "declare its symbols nonnegative"),
         ({"noise_variance": sp.oo}, "finite"),
         *(({"noise_variance": value}, "exact number") for value in (None, True, [1])),
-        *(({"biases": x}, "biases must be True or False") for x in (None, 1, [], "yes")),
+        *(({"biases": x}, "biases must be True or False") for x in (None, 1, ["yes"], "yes")),
     ],
 )
 def test_steps_that_are_none_are_refused(asked, message):

@@ -151,8 +151,10 @@ def test_spectra(model):
         (lambda m: phase_data(m, "alpha", [1], "ridge", [1], ridge=1), "give one penalty"),
         (lambda m: plot_phase(phase_data(m, "ridge", [1, 2], "beta", [1, 2]), "loss"), "quantity"),
         (lambda m: FiniteSizes([1], features=("ntk",)), "features"),
-        *((lambda m, plot=plot: plot(None), "dataset") for plot in (plot_risk, plot_phase)),
-        (lambda m: plot_optimal(None), "dataset"),
+        *(
+            (lambda m, plot=plot: plot(None), "dataset")
+            for plot in (plot_risk, plot_phase, plot_optimal)
+        ),
         (lambda m: plot_spectra({}), "spectra"),
     ],
 )

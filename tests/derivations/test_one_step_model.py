@@ -51,7 +51,7 @@ def test_sizes_are_not_negative(name, value):
     ("arguments", "error", "message"),
     [
         ({"loss": "double"}, ParameterError, "'half', for .* or 'full'"),
-        *(({"loss": x}, ParameterError, "loss must be 'half'") for x in (None, 2, ["half"], {})),
+        *(({"loss": x}, ParameterError, "loss must be 'half'") for x in (None, 2, ["half"])),
         ({"centre": 1}, ParameterError, "centre must be True or False"),
         ({"cache_folder": 3}, ParameterError, "cache_folder must be a path or None"),
         ({"loss": "full", "step_size": 1e308}, ParameterError, "step_size = 1e\\+308 is too large"),
