@@ -30,6 +30,7 @@ from giantstep.derivations.claims import (
 )
 from giantstep.derivations.first_gradient.spike_mapping import spike_mapping
 from giantstep.derivations.identities import equal, vanishes
+from giantstep.derivations.one_gradient_step import claims_risk as risk_claims
 from giantstep.derivations.overlap_dynamics import claims as overlap_claims
 from giantstep.derivations.spiked_random_features import (
     claims_bounds,
@@ -97,9 +98,10 @@ def test_a_claim_is_complete(claim):
 
 
 # The same values, more of them and to more digits, in test_convex_readouts.py, test_large_steps.py
-# and test_overlap_dynamics.py; and two simulations of minutes, of which test_convex_letters.py and
-# a quicker evidence are smaller ones.
+# and test_overlap_dynamics.py; proofs, step by step, in test_one_step_properties.py; and two
+# simulations of minutes, of which test_convex_letters.py and a quicker evidence are smaller ones.
 ELSEWHERE = {
+    risk_claims.properties, risk_claims.optimum_property,
     convex_claims.reference_values, convex_claims.square_loss,
     convex_claims.simulated_readouts, claims_finite_size.deviations, overlap_claims.large_batches,
 }  # fmt: skip
