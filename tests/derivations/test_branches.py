@@ -408,6 +408,7 @@ def test_a_fold_of_two_unknowns():
         assert abs(mpmath.mpf(str(refined.h)) - exact) < mpmath.mpf(10) ** -29
 
 
+@pytest.mark.slow
 def test_branches_that_leave_branches():
     # Two sublattices that disfavour each other. On u = v = 0 the mode u = −v is lost at β = 1 and
     # u = v at β = 5/3; on u = v = tanh(3βu/5) the mode u = −v returns where β(1 − u²) = 1.

@@ -160,8 +160,8 @@ def test_free_entropy_of_an_overlap():
 def test_the_equations_of_a_model_have_its_free_energy():
     # Signs have a kernel, which is stationary in q and its conjugate.
     model = gs.MultiIndex("sign")
-    (own,) = model.landscape("q", alpha=2, points=20).points
-    (other,) = model.kernel().landscape("q", alpha=2, points=20).points
+    (own,) = model.landscape("q", alpha=2, points=8).points
+    (other,) = model.kernel().landscape("q", alpha=2, points=8).points
     assert own.value == pytest.approx(other.value, abs=1e-10)
     assert own.free_energy == pytest.approx(-other.free_energy, abs=1e-10)
 
@@ -212,7 +212,7 @@ def test_derived_parameters_are_put_into_the_free_energy():
 def test_overlaps_of_ridge_regression():
     kernel = gs.SpikedRandomFeatures("erf", "erf").kernel()
     model = gs.SpikedRandomFeatures("erf", "erf")
-    (point,) = model.landscape("m", (0.1, 2), alpha=2, ridge=0.1, points=20).points
+    (point,) = model.landscape("m", (0.1, 2), alpha=2, ridge=0.1, points=8).points
     assert point.value == pytest.approx(kernel.solve(alpha=2, ridge=0.1).values["m"], abs=1e-8)
     # The susceptibilities are at a maximum, all others at a minimum.
     assert point.stable

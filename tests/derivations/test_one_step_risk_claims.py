@@ -30,6 +30,7 @@ def test_a_wrong_reference_value_is_found(monkeypatch):
     assert not claims_risk.reference_values().passed
 
 
+@pytest.mark.slow
 def test_a_wrong_closed_form_fails_algebra(monkeypatch):
     original = ridge_equivalent.ScalarForm.bias
     monkeypatch.setattr(
