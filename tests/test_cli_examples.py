@@ -108,7 +108,7 @@ def words(line):
     return [*result, *(SMALL if result[:2] == ["srf", "figure"] else [])]
 
 
-QUICK = ["staircase-algorithm"]
+QUICK = ["block-structure"]
 
 
 @pytest.mark.parametrize("line", marked())

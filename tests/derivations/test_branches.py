@@ -391,6 +391,7 @@ def test_implicit_equations_without_a_free_energy_have_no_stability():
 # ------------------------------------------------------------------ several unknowns, crossings
 
 
+@pytest.mark.slow
 def test_branches_that_leave_branches():
     # Two sublattices that disfavour each other. On u = v = 0 the mode u = −v is lost at β = 1 and
     # u = v at β = 5/3; on u = v = tanh(3βu/5) the mode u = −v returns where β(1 − u²) = 1.

@@ -11,7 +11,6 @@ import types
 import mpmath
 import numpy as np
 import pytest
-import threadpoolctl
 
 import giantstep as gs
 from giantstep.derivations.curve_report import html_report
@@ -37,13 +36,6 @@ def marchenko_pastur(beta, variance):
     ends = [f"{variance}*(1 {sign} sqrt({beta}))**2" for sign in "-+"]
     density = f"sqrt(({ends[1]} - x)*(x - ({ends[0]})))/(2*pi*{variance}*{beta}*x)"
     return density, ends, {0: 1 - 1 / beta} if beta > 1 else None
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    # Matrices of a hundred rows: threads of BLAS wait for each other longer than they work.
-    with threadpoolctl.threadpool_limits(1, user_api="blas"):
-        yield
 
 
 # ---------------------------------------------------------------------- independent rows

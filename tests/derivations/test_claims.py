@@ -92,9 +92,11 @@ def test_a_claim_is_complete(claim):
 
 
 # The same values, more of them and to more digits, in test_convex_readouts.py, test_large_steps.py
-# and test_overlap_dynamics.py; and two simulations of minutes, of which test_convex_readouts.py
-# and a quicker evidence are smaller ones.
+# and test_overlap_dynamics.py; proofs, step by step, in test_one_step_properties.py; and two
+# simulations of minutes, of which test_convex_readouts.py and a quicker evidence are smaller ones.
 ELSEWHERE = {
+    claims_risk.properties,
+    claims_risk.optimum_property,
     convex_claims.reference_values,
     convex_claims.simulated_readouts,
     claims_finite_size.deviations,

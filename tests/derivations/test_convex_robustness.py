@@ -333,6 +333,7 @@ def test_a_hinge_is_solved_where_mean_features_have_the_margin():
     assert found.errors["test_error"] < 1e-8
 
 
+@pytest.mark.slow
 def test_expansions_are_those_of_the_square_loss(huber):
     with pytest.raises(ParameterError, match=r"'large_alpha'.*huber\(0.3\).*use loss='square'"):
         huber.expansion("large_alpha", ridge=0.1)

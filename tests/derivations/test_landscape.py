@@ -201,7 +201,7 @@ def test_derived_parameters_are_put_into_the_free_energy():
 def test_overlaps_of_ridge_regression():
     kernel = gs.SpikedRandomFeatures("erf", "erf").kernel()
     model = gs.SpikedRandomFeatures("erf", "erf")
-    (point,) = model.landscape("m", (0.1, 2), alpha=2, ridge=0.1, points=20).points
+    (point,) = model.landscape("m", (0.1, 2), alpha=2, ridge=0.1, points=8).points
     assert point.value == pytest.approx(kernel.solve(alpha=2, ridge=0.1).values["m"], abs=1e-8)
     # The susceptibilities are at a maximum, all others at a minimum.
     assert point.stable

@@ -77,7 +77,7 @@ def test_table_to_every_digit(row):
     [
         ("erf", "sin"),
         ("relu", "erf"),
-        ("erf(2*z) + sin(z)/3", "relu"),
+        pytest.param("erf(2*z) + sin(z)/3", "relu", marks=pytest.mark.slow),
         ("He3", "sin"),
         ("abs", "He2"),
     ],

@@ -178,7 +178,7 @@ def test_message_passing_follows_state_evolution(target, noise, alpha):
     steps, given = 4, {"alpha": alpha, "start": 0.3}
     known = model.state_evolution(steps=steps, **given).matrices[1:]
     limit = np.array(known).reshape(steps, 2, 2)
-    found = model.simulate(2000, steps=steps, seeds=8, seed=5, workers=1, progress=False, **given)
+    found = model.simulate(1000, steps=steps, seeds=8, seed=5, workers=1, progress=False, **given)
     for name in ("amp_overlap", "amp_projection"):
         mean, error = found.mean(name), found.standard_error(name)
         assert np.abs((mean - limit) / error).max() < 4

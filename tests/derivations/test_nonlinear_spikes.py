@@ -336,6 +336,7 @@ def test_wrong_questions_are_refused(ask, error, message):
         ask()
 
 
+@pytest.mark.slow
 def test_optima_are_those_of_curves():
     step = erf_step(step_size=12).at_width(4000)
     bounds = {"ridge": (0.05, 50), "step_size": (1.0, 12.0)}

@@ -63,6 +63,7 @@ def test_a_step_says_how_it_is_proven():
     assert "G" in proof.claim and proof.steps[0].startswith("the difference is a quotient")
 
 
+@pytest.mark.slow
 def test_a_wrong_risk_breaks_the_proofs(monkeypatch):
     """One sign in the improvement: the identity and the limit notice."""
     from giantstep.symbolic.systems import ridge_equivalent

@@ -165,6 +165,7 @@ def test_kernel_derivatives_and_files(tmp_path):
         xr.testing.assert_identical(read.load(), sweep)
 
 
+@pytest.mark.slow
 def test_derivatives_at_the_population_gradient():
     """There is none by the samples of the step; the others do not need it."""
     model = OneGradientStep("z", "tanh", alpha=3, beta=1.5, step_size=2, alpha0=math.inf)
@@ -193,6 +194,7 @@ def test_a_wrong_reference_value_is_found(monkeypatch):
     assert not claims_risk.reference_values().passed
 
 
+@pytest.mark.slow
 def test_a_wrong_closed_form_fails_algebra(monkeypatch):
     original = ridge_equivalent.ScalarForm.bias
     monkeypatch.setattr(

@@ -84,6 +84,7 @@ def test_both_together_agree_with_each_alone(model):
     assert "interior minimum" in str(found)
 
 
+@pytest.mark.slow
 def test_an_optimum_at_a_bound_of_one_parameter(model):
     bounds = {"ridge": (1, 10), "step_size": (3, 5)}
     found = model.optimum(over=["ridge", "step_size"], alpha=1.5, bounds=bounds)
@@ -141,7 +142,10 @@ RENAMED = {
 }
 
 
-@pytest.mark.parametrize("name", RENAMED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name != "optimal_ridge")) for name in RENAMED],
+)
 def test_former_names_answer_the_same(model, name):
     old, new = RENAMED[name]
     with pytest.warns(DeprecationWarning, match=rf"{name}\(\) is written optimum\(over="):

@@ -110,7 +110,7 @@ def test_averages_are_those_of_learning_dynamics(name):
         ("erf", "erf(x1)", [1.0], 1e-12),
         pytest.param("erf", "x1 + He(3, x1)/6", [1.0, -0.5], 1e-9, marks=pytest.mark.slow),
         pytest.param("z + He(2, z)/2", "x1 + x1*x2", [0.5, -0.3], 1e-9, marks=pytest.mark.slow),
-        ("relu", "relu(x1)", [1.0, 0.5], 1e-12),
+        pytest.param("relu", "relu(x1)", [1.0, 0.5], 1e-12, marks=pytest.mark.slow),
         ("z + He(3, z)/6", "He(2, x1)", [0.2], 1e-9),
     ],
 )
@@ -194,6 +194,7 @@ def test_growth_at_the_start_is_that_of_the_map():
     assert grown[1] / grown[0] == pytest.approx(1.084, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_growth_matrix_of_several_neurons_is_the_tangent():
     model = gs.OverlapDynamics(
         student="erf", teacher="erf(x1) + x2", readout=[1.0, 0.5], step_size=0.4, alpha0=3,
@@ -209,6 +210,7 @@ def test_growth_matrix_of_several_neurons_is_the_tangent():
 # ---------------------------------------------------------------------- online learning
 
 
+@pytest.mark.slow
 def test_the_flow_has_the_plateau_of_saad_and_solla():
     """Q = C = 1/(2K - 1), R = 1/sqrt(K(2K - 1)), e = K/pi (pi/6 - K asin(1/(2K))) for K = 2."""
     model = online()
@@ -444,6 +446,7 @@ def test_kernels_of_equations_flow_and_tell_when():
 # ---------------------------------------------------------------------- results, refusals
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_used_again_shows_a_cubic():
     model = gs.OverlapDynamics(
         student="erf", teacher="He(3, x1)/3", readout=[1.0], step_size=2.0, alpha0=2.0

@@ -60,7 +60,7 @@ def differences(model, parameter, outputs, h=2e-4):
 
 MODELS = {
     "kink": lambda: by_step("relu", "sin"),
-    "linear student": lambda: by_step("z", "tanh"),
+    "linear student": lambda: by_step("z", "erf"),
     "jumps without closed form": lambda: direct("sign(z)+tanh(z)", "sign(z)+tanh(z)"),
     "plain features": lambda: direct("tanh", "sin", spike_strength=0.0),
     "aligned": lambda: direct("erf", "sin", alignment=1.0),
