@@ -54,12 +54,6 @@ def test_kinds():
     assert names(LINE, Kind.LOCAL) and names(LINE, Kind.SCALAR)
 
 
-def test_print():
-    assert "declarations:\n    parameter: a\n    unknown: q\n    table (array): z, inner_1" in str(
-        LINE
-    )
-
-
 def edited(program, change):
     """Apply a change to the steps of a program, those inside Newton included."""
 
