@@ -269,23 +269,6 @@ def test_processes_may_race(tmp_path):
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
 
 
-@pytest.mark.slow
-def test_processes_may_race_for_a_generated_kernel(tmp_path):
-    code = """\
-import sys
-import giantstep as gs
-model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, cache_folder=sys.argv[1])
-alpha = [0.5 + k / 1000 for k in range(400)]
-print(repr(float(model.solve_many(alpha, [0.1]).values["test_error"][200])))
-"""
-    racing = [start(code, tmp_path) for _ in range(2)]
-    found = {process.communicate(timeout=300)[0].strip() for process in racing}
-    assert [process.returncode for process in racing] == [0, 0]
-    # Once more from what they left.
-    found |= set(run(code, tmp_path))
-    assert len(found) == 1 and 0 < float(found.pop()) < 1
-
-
 KILLED_WHILE_WRITING = """\
 import os, signal, sys
 left = int(sys.argv[3])
@@ -317,16 +300,6 @@ def test_process_killed_while_writing_does_no_harm(tmp_path, files_before):
     assert run(RUN_KERNEL, tmp_path, KERNEL)[0] == "2.0"
     assert not list(tmp_path.rglob(".*"))
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="processes are killed by POSIX signals")
-def test_half_a_source_file_is_written_again(files):
-    # As a file system without atomic renames leaves it after a crash.
-    path = files.store_source("plain", PLAIN)
-    path.write_text(PLAIN[: len(PLAIN) // 2])
-    path.with_name(f".{path.name}.0123.tmp").write_text(PLAIN[:5])
-    assert files.load_module("plain", PLAIN).answer() == 42
-    assert path.read_text() == PLAIN
 
 
 @pytest.mark.slow

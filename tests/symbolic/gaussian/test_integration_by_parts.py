@@ -249,17 +249,6 @@ def test_what_would_be_longer_multiplied_out():
 # -- the tilted measure
 
 
-def test_the_tilted_measure_weighs_with_cosh():
-    # For u = cz + c² the density is exp(u) w(u), w even; then E f = E f tanh for odd f.
-    c, u = sp.symbols("c u", positive=True)
-    density = sp.exp(-((u - c**2) ** 2) / (2 * c**2))
-    weight = density * sp.exp(-u)
-    assert sp.simplify(weight - weight.subs(u, -u)) == 0
-    f = sp.Function("f")(u)  # f(-u) = -f(u)
-    symmetrised = f * (1 - sp.tanh(u)) * sp.exp(u) - f * (1 + sp.tanh(u)) * sp.exp(-u)
-    assert sp.simplify(symmetrised.rewrite(sp.exp)) == 0
-
-
 @pytest.mark.parametrize("c", [sp.Rational(1, 5), 1, sp.Rational(5, 2)])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_even_powers_at_a_tilted_argument(c, sign):

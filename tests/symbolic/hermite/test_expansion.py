@@ -1,6 +1,5 @@
 import json
 import math
-from fractions import Fraction
 from itertools import product
 
 import pytest
@@ -49,12 +48,6 @@ def mean(expression, variables=X):
             )
         )
     )
-
-
-def cayley(a, b, c):
-    """The rational rotation (I - A)(I + A)^-1 of an antisymmetric A."""
-    skew = sp.Matrix([[0, a, b], [-a, 0, c], [-b, -c, 0]])
-    return (sp.eye(3) - skew) * (sp.eye(3) + skew).inv()
 
 
 @given(TERMS)
@@ -137,17 +130,6 @@ def test_rotation_covariance(terms, triple, reflected, vector):
         assert sp.expand(g.contract(k, vector) - f.contract(k, image)) == 0
 
 
-@given(st.tuples(NUMBERS, NUMBERS, NUMBERS))
-@settings(max_examples=8, deadline=None)
-def test_rotations_in_three_variables(entries):
-    rotation = cayley(*entries)
-    f = expansion({(2, 1, 0): 3, (0, 1, 1): Fraction(1, 2), (1, 0, 0): -1}, XYZ)
-    g = f.rotate(rotation)
-    turned = dict(zip(XYZ, rotation * sp.Matrix(XYZ), strict=True))
-    assert sp.expand(g.polynomial() - f.polynomial().xreplace(turned)) == 0
-    assert g.rotate(rotation.T) == f
-
-
 def test_rotation_by_an_algebraic_angle():
     # u = (x1 + x2)/sqrt2.
     rotation = sp.Matrix([[1, 1], [1, -1]]) / sqrt(2)
@@ -197,15 +179,6 @@ def test_contractions_for_symbols_and_surds():
     expected = sp.Matrix([4 * a * b, 2 * a**2 + 6 * sqrt(3) * b**2])
     assert (f.contract(3, sp.Matrix([a, b]), leave=1) - expected).expand() == sp.zeros(2, 1)
     assert f.contract(3, [sqrt(2), sqrt(3)]) == 6 * (2 * sqrt(3) + 9)
-
-
-def test_contraction_is_the_moment_along_a_unit_vector():
-    # Section 1.2: E[f(x) He_k(<w, x>)] = C_k[w, ..., w] for |w| = 1.
-    f = HermiteExpansion.from_polynomial(x**3 - 2 * x**2 * y + y, X)
-    w = (sp.Rational(3, 5), sp.Rational(4, 5))
-    for k in range(5):
-        along = hermite_polynomial(k, w[0] * x + w[1] * y)
-        assert f.contract(k, w) == mean(f.polynomial() * along)
 
 
 def test_a_coefficient_that_is_zero_is_left_out():

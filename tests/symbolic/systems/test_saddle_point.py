@@ -1,4 +1,3 @@
-import mpmath
 import pytest
 import sympy as sp
 
@@ -189,25 +188,6 @@ def test_ridge_regression():
     assert list(found) == list(RIDGE_REGRESSION.variables)
     for unknown, value in published.items():
         assert sp.simplify(found[unknown] - value) == 0, unknown
-
-
-def test_ridge_regression_is_that_of_hastie_and_others():
-    # Hastie, Montanari, Rosset & Tibshirani, Ann. Statist. 50 (2022): at alpha < 1, no noise and
-    # ridge -> 0 the error is rho (1 - alpha). Here at ridge = 1e-20, by fixed-point iteration.
-    values = {alpha: sp.Rational(3, 5), rho: 2, noise: 0, ridge: sp.Rational(1, 10**20)}
-    found = {e.unknown: e.value.subs(values) for e in saddle_point_equations(RIDGE_REGRESSION)}
-    with mpmath.workdps(50):
-        names = list(found)
-        step = sp.lambdify(names, [found[x] for x in names], "mpmath")
-        # V = 1/(lambda + alpha/(1+V)): the positive root of lambda V^2 + (lambda+alpha-1)V - 1
-        small, gap = mpmath.mpf(10) ** -20, mpmath.mpf(2) / 5
-        root = (gap - small + mpmath.sqrt((gap - small) ** 2 + 4 * small)) / (2 * small)
-        state = dict.fromkeys(names, mpmath.mpf(1)) | {toy_V: root}
-        for _ in range(400):
-            new = dict(zip(names, step(*(state[x] for x in names)), strict=True))
-            state = new | {toy_V: root}
-        error = 2 - 2 * state[toy_m] + state[toy_q]
-    assert abs(error - mpmath.mpf(4) / 5) < 1e-15  # O(ridge); each three steps gain alpha
 
 
 def test_conditions_prefer_conjugates():

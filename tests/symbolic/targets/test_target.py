@@ -157,7 +157,7 @@ def test_bounds_are_not_wasteful():
 X1, X2 = sp.symbols("x1:3", real=True)
 
 
-def direct(function, variables, alpha, nodes=160):
+def direct(function, variables, alpha, nodes=100):
     """E[f He_α]/α! by a product rule; for smooth functions."""
     points, weights = hermegauss(nodes)
     weights = weights / weights.sum()
