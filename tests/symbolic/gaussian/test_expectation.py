@@ -70,18 +70,13 @@ def test_the_inner_expectation_is_a_constant_of_the_outer_one():
 @pytest.mark.parametrize(
     "variable",
     [
-        sp.Symbol("t"),
-        sp.Symbol("t", imaginary=True),
+        sp.Symbol("t"), sp.Symbol("t", imaginary=True),
         sp.Symbol("t", positive=True),  # Abs(t) would be t, with mean 0
-        sp.Symbol("t", nonnegative=True),
-        sp.Symbol("t", negative=True),
-        sp.Symbol("t", integer=True),
-        sp.Symbol("t", nonzero=True, real=True),
-        z + 1,
-        "z",
+        sp.Symbol("t", nonnegative=True), sp.Symbol("t", negative=True),
+        sp.Symbol("t", integer=True), sp.Symbol("t", nonzero=True, real=True), z + 1, "z",
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_variables_that_do_not_range_over_the_line_are_refused(variable):
     with pytest.raises(TypeError, match="declared real and nothing else"):
         E(sp.Symbol("t") ** 2, variable)
@@ -248,23 +243,14 @@ def test_evalf_leaves_the_global_precision_alone():
 @pytest.mark.parametrize(
     "integrand",
     [
-        exp(z**2),
-        exp(z**2 / 2),
-        exp(z**2 / 2) * tanh(z) ** 2,
-        exp(z**3),
-        exp(-(z**3)) * relu(z) + exp(z**2),
-        exp(z**2) * relu(z),
-        exp(z**2 / 2) * relu(z - 1),
-        exp(exp(exp(z))),
-        1 / z**2,
-        1 / (z - 1) ** 2,
-        1 / (z - sp.pi / 10) ** 2,
-        1 / sp.Abs(z),
+        exp(z**2), exp(z**2 / 2), exp(z**2 / 2) * tanh(z) ** 2, exp(z**3),
+        exp(-(z**3)) * relu(z) + exp(z**2), exp(z**2) * relu(z), exp(z**2 / 2) * relu(z - 1),
+        exp(exp(exp(z))), 1 / z**2, 1 / (z - 1) ** 2, 1 / (z - sp.pi / 10) ** 2, 1 / sp.Abs(z),
         sp.log(z) * tanh(z),  # not real
         sp.sqrt(z),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_what_does_not_exist_is_refused_and_does_not_hang(integrand):
     start = time.process_time()
     with pytest.raises(ConvergenceError, match="E_z"):

@@ -404,15 +404,12 @@ def test_singular_laws_with_kinks_on_both_sides():
         (sp.sin(u) * tanh(v + u / 3), correlated_pair(u, v, sp.Rational(-2, 5)), 2),
         (tanh(u + 2) * sp.cos(u * v), correlated_pair(u, v, 0, variances=(2, 3), means=(1, 0)), 2),
         (tanh(u * v), GaussianVector((u, v), covariance=[[1, 1], [1, 1]]), 1),
-        (
-            tanh(u * v),
-            GaussianVector((u, v), mean=(1, 1), covariance=[[0, 0], [0, sp.Rational(1, 9)]]),
-            1,
-        ),
+        (tanh(u * v),
+         GaussianVector((u, v), mean=(1, 1), covariance=[[0, 0], [0, sp.Rational(1, 9)]]), 1),
         (tanh(u / 4 + v / 3) ** 2, correlated_pair(u, v, sp.Rational(1, 2)), 1),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_as_expectations_inside_each_other(integrand, law, depth):
     joint = JointExpectation(integrand, law)
     found = joint.nested()

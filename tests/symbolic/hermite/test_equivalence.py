@@ -32,13 +32,8 @@ X = sp.Symbol("x", real=True)
 # Each has closed forms of all three coefficients.
 CLOSED = ("relu", "erf", "Phi", "gelu", "sign", "step", "abs", "sin", "exp", "He1", "He2", "He5")
 OTHERS = (
-    "cos",
-    "relu(z - 1)",
-    "z*erf(z)",
-    "exp(-z**2/2)",
-    "relu(z) - relu(-z)/10",
-    "erf(z)+sign(z)",
-)
+    "cos", "relu(z - 1)", "z*erf(z)", "exp(-z**2/2)", "relu(z) - relu(-z)/10", "erf(z)+sign(z)",
+)  # fmt: skip
 OPEN = ("tanh", "softplus", "swish", "atan(2*z) + z**2")
 ERF = conditional_equivalence("erf")
 NUMPY = {"expit": expit, "sigmoid": expit, "softplus": lambda x: np.logaddexp(0, x)}
@@ -295,37 +290,25 @@ def test_no_neurons():
         (lambda: conditional_equivalence("exp(z**2)"), AssumptionError, "student"),
         (lambda: conditional_equivalence("erf", 0.5), ParameterError, "centre holds the float 0.5"),
         (lambda: conditional_equivalence("erf", 0, 0.5), ParameterError, "spread holds the float"),
-        (
-            lambda: conditional_equivalence(sp.Integral(X, X)),
-            ParameterError,
-            "student holds an unevaluated Integral",
-        ),
+        (lambda: conditional_equivalence(sp.Integral(X, X)), ParameterError,
+         "student holds an unevaluated Integral"),
         (
             lambda: ERF.residual_covariance("2"),  # type: ignore[arg-type]
             ParameterError,
             "order K must be an integer",
         ),
-        (
-            lambda: ERF.at(1, b"12", [1, 1]),
-            ParameterError,
-            "overlaps has to be a sequence of numbers",
-        ),
+        (lambda: ERF.at(1, b"12", [1, 1]), ParameterError,
+         "overlaps has to be a sequence of numbers"),
         (lambda: conditional_equivalence("erf", "c"), ParameterError, "centre must be a SymPy"),
         (lambda: conditional_equivalence("erf", sp.Symbol("c")), ParameterError, "real=True"),
         (lambda: conditional_equivalence("erf", sp.oo), ParameterError, "not known to be real"),
         (lambda: conditional_equivalence("erf", 0, X), ParameterError, "positive=True"),
         (lambda: conditional_equivalence("erf", 0, 0), ParameterError, "has to be positive, not 0"),
         (lambda: conditional_equivalence("erf", 0, -1), ParameterError, "has to be positive"),
-        (
-            lambda: conditional_equivalence("erf", sp.Symbol("z", real=True)),
-            ParameterError,
-            "holds z",
-        ),
-        (
-            lambda: conditional_equivalence("erf", X, sp.Symbol("x", positive=True)),
-            AssumptionError,
-            "same name, different assumptions",
-        ),
+        (lambda: conditional_equivalence("erf", sp.Symbol("z", real=True)), ParameterError,
+         "holds z"),
+        (lambda: conditional_equivalence("erf", X, sp.Symbol("x", positive=True)), AssumptionError,
+         "same name, different assumptions"),
         (lambda: ERF.coefficient(-1), ParameterError, "k must be"),
         (lambda: ERF.coefficient(33), ParameterError, "at most 32"),
         (lambda: ERF.residual_covariance(1), ParameterError, "from 2 to"),
@@ -334,28 +317,19 @@ def test_no_neurons():
         (lambda: ERF.at(1, "1", [1]), ParameterError, "overlaps has to be"),
         (lambda: ERF.at(X, [1], [1]), ParameterError, "projection has"),
         (lambda: ERF.at(1, [1, "2"], [1, 1]), ExpressionError, r"overlaps\[1\]"),
-        (
-            lambda: ERF.at(float("nan"), [1], [1]),
-            ParameterError,
-            "projection has to be a finite real number",
-        ),
-        (
-            lambda: ERF.at(1, [1], [float("inf")]),
-            ParameterError,
-            r"spreads\[0\] has to be a finite real number",
-        ),
+        (lambda: ERF.at(float("nan"), [1], [1]), ParameterError,
+         "projection has to be a finite real number"),
+        (lambda: ERF.at(1, [1], [float("inf")]), ParameterError,
+         r"spreads\[0\] has to be a finite real number"),
         (lambda: ERF.at(1, [1], [1], digits=0), ParameterError, "digits"),
         # E exp(z²/4) is finite, E exp(z²) is not.
-        (
-            lambda: conditional_equivalence("exp(z**2/8)").at(1, [1], [2]),
-            AssumptionError,
-            "student at the largest of spreads",
-        ),
+        (lambda: conditional_equivalence("exp(z**2/8)").at(1, [1], [2]), AssumptionError,
+         "student at the largest of spreads"),
         (lambda: spiked_rows([1], [1]), ParameterError, "no part outside the spike"),
         (lambda: spiked_rows([1], [1, 2]), ParameterError, "initial_overlaps are 2 and scales 1"),
         (lambda: spiked_rows("1"), ParameterError, "scales has to be a sequence"),
     ],
-)
+)  # fmt: skip
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()

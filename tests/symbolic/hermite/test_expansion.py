@@ -263,37 +263,25 @@ F = expansion({(2, 1): 1})
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        (
-            lambda: HermiteExpansion(x),
-            ParameterError,
-            "element must be of a sparse polynomial ring",
-        ),
+        (lambda: HermiteExpansion(x), ParameterError,
+         "element must be of a sparse polynomial ring"),
         (lambda: HermiteExpansion.from_polynomial(x), ParameterError, "variables are missing"),
-        (
-            lambda: HermiteExpansion.from_polynomial(F.symbol_element, [y, x]),
-            ParameterError,
-            "are not those of the ring",
-        ),
+        (lambda: HermiteExpansion.from_polynomial(F.symbol_element, [y, x]), ParameterError,
+         "are not those of the ring"),
         (lambda: expansion([1, 2]), ParameterError, "coefficients must be a mapping"),
         (lambda: expansion({1: 1, (1,): 2}, [x]), ParameterError, "one multi-index twice"),
         (lambda: expansion({(1,): 1}), ParameterError, "has 1 entries and there are 2 variables"),
         (lambda: expansion({(1, -1): 1}), ParameterError, r"multi-index \(1, -1\) must be >= 0"),
         (lambda: expansion({(1, 1): 0.5}), ParameterError, "number holds the float 0.5"),
-        (
-            lambda: expansion({(1, 1): sp.Symbol("c")}),
-            UnsupportedExpressionError,
-            "depends on c; give values",
-        ),
+        (lambda: expansion({(1, 1): sp.Symbol("c")}), UnsupportedExpressionError,
+         "depends on c; give values"),
         (lambda: F.moment((1,)), ParameterError, "has 1 entries"),
         (lambda: F.part(-1), ParameterError, "order k must be >= 0"),
         (lambda: F.derivative(sp.Symbol("t")), ParameterError, "not a variable of this expansion"),
         (lambda: F.derivative(sp.Symbol("x")), ParameterError, "same name, different assumptions"),
         (lambda: F + expansion({}, XYZ), ParameterError, "different variables, x, y and x, y, z"),
-        (
-            lambda: F + expansion({}, sp.symbols("x y")),
-            ParameterError,
-            "same names, different assumptions",
-        ),
+        (lambda: F + expansion({}, sp.symbols("x y")), ParameterError,
+         "same names, different assumptions"),
         (lambda: F.inner(3), ParameterError, "other must be a HermiteExpansion"),
         (lambda: F.symbol([x]), ParameterError, "symbols must be 2, one per variable, got 1"),
         (lambda: F.contract(2, [1]), ParameterError, "w must have 2 components"),
@@ -303,14 +291,11 @@ F = expansion({(2, 1): 1})
         (lambda: F.hermite_tensor(17), ParameterError, r"2\*\*17 entries, more than 100000"),
         (lambda: F.rotate([[1, 0], [0, 1]]), ParameterError, "must be a 2 x 2 SymPy matrix"),
         (lambda: F.rotate(sp.eye(3)), ParameterError, "must be a 2 x 2 SymPy matrix"),
-        (
-            lambda: F.rotate(sp.Matrix([[1, 1], [0, 1]])),
-            AssumptionError,
-            "its rows 0 and 0 have the inner product 2 instead of 1",
-        ),
+        (lambda: F.rotate(sp.Matrix([[1, 1], [0, 1]])), AssumptionError,
+         "its rows 0 and 0 have the inner product 2 instead of 1"),
         (lambda: F.rotate(sp.Matrix([[0.6, 0.8], [-0.8, 0.6]])), ParameterError, "is not exact"),
     ],
-)
+)  # fmt: skip
 def test_refusals(call, error, message):
     with pytest.raises(error, match=message):
         call()

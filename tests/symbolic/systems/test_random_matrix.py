@@ -213,16 +213,11 @@ def test_rational_functions_by_partial_fractions(function, expected):
 @pytest.mark.parametrize(
     "function",
     [
-        sp.sqrt(X),
-        sp.log(1 + X),
-        1 / X,
-        1 / (1 - X),
-        1 / (1 + X**2),
-        1 / (sp.Symbol("g", real=True) + X),
-        1 / ((1 + X) * (2 - X)),
+        sp.sqrt(X), sp.log(1 + X), 1 / X, 1 / (1 - X), 1 / (1 + X**2),
+        1 / (sp.Symbol("g", real=True) + X), 1 / ((1 + X) * (2 - X)),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_functions_outside_the_class_are_refused(function):
     with pytest.raises(ClosedFormNotFoundError, match="evalf"):
         MarchenkoPasturAverage(function, X, beta).doit()

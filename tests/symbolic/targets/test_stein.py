@@ -352,27 +352,18 @@ def test_integers_of_any_kind():
     ("call", "error", "message"),
     [
         (lambda: gradient_expansion("relu", "x1", -1), ParameterError, "order must be from 0"),
-        (
-            lambda: gradient_expansion("relu", "x1", True),
-            ParameterError,
-            "order must be an integer",
-        ),
+        (lambda: gradient_expansion("relu", "x1", True), ParameterError,
+         "order must be an integer"),
         (lambda: gradient_expansion("relu", "x1", 10**6), ParameterError, "order must be from 0"),
         (lambda: gradient_expansion("relu", "x1", norm=0), ParameterError, "norm must be positive"),
-        (
-            lambda: gradient_expansion("relu", "x1", norm=sp.Symbol("t", real=True)),
-            ParameterError,
-            "declare t with positive=True",
-        ),
+        (lambda: gradient_expansion("relu", "x1", norm=sp.Symbol("t", real=True)), ParameterError,
+         "declare t with positive=True"),
         (lambda: gradient_expansion("relu", "x1", removed=(-1,)), ParameterError, "removed"),
         (lambda: gradient_expansion("relu", "x1", removed=1), ParameterError, "a collection"),  # type: ignore[arg-type]
         (lambda: gradient_expansion("relu", "x1", norm="2"), ParameterError, "norm must be"),
         (lambda: gradient_expansion("relu", "x1", norm=None), ParameterError, "norm must be"),
-        (
-            lambda: gradient_expansion("relu", "x1", norm=sp.Symbol("w1", positive=True)),
-            ParameterError,
-            "a component of w",
-        ),
+        (lambda: gradient_expansion("relu", "x1", norm=sp.Symbol("w1", positive=True)),
+         ParameterError, "a component of w"),
         # Text is never evaluated.
         (lambda: gradient_expansion("relu", "x1").inside(["w1"]), ParameterError, "real numbers"),
         (lambda: gradient_expansion("relu", "x1").along([sp.nan]), ParameterError, "real numbers"),
@@ -380,15 +371,12 @@ def test_integers_of_any_kind():
         (lambda: gradient_expansion("rellu", "x1"), ExpressionError, "did you mean 'relu'"),
         (lambda: gradient_expansion("exp(z**2)", "x1"), AssumptionError, "E.f.z.\\*\\*2. < oo"),
         (lambda: gradient_expansion("relu", "exp(x1**2)"), AssumptionError, "target"),
-        (
-            lambda: gradient_expansion("relu", "erf(x1*x2)"),
-            UnsupportedExpressionError,
-            "linear form",
-        ),
+        (lambda: gradient_expansion("relu", "erf(x1*x2)"), UnsupportedExpressionError,
+         "linear form"),
         (lambda: gradient_expansion("relu", "x1").inside([1, 2]), ParameterError, "1 coordinates"),
         (lambda: gradient_expansion("sign", "x1").noise, AssumptionError, "weak derivative"),
     ],
-)
+)  # fmt: skip
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
