@@ -1,16 +1,11 @@
 """Proven enclosures of averages over the line: they hold, they are narrow, and failures are said.
 
-Reference values are closed forms evaluated at 60 digits, sums of mpmath on the line, and the
-independent enclosures of giantstep.symbolic by another rule and another bound (acb.integral).
+So do tables as Gaussian convolutions on lines and boxes, with their tails and grids, and tables of
+narrow Gaussians by power series of their functions, which need few panels.
 
-Tables as Gaussian convolutions: they hold on lines and boxes, with their tails and grids.
-
-Reference values are closed forms evaluated at 60 digits, and enclosures of giantstep.symbolic by
-another rule and another bound (acb.integral).
-
-Tables of narrow Gaussians by power series of their functions: they hold, and need few panels.
-
-Reference values are closed forms in balls of twice the precision.
+Reference values are closed forms at 60 digits or in balls of twice the precision, sums of mpmath on
+the line, and the independent enclosures of giantstep.symbolic by another rule and another bound
+(acb.integral).
 """
 
 from __future__ import annotations
@@ -268,9 +263,6 @@ def shifted_exponential(offset, spread, power, y):
     return CTX.exp(abs(offset + spread * y) / 2) * abs(y - s) ** power * gaussian
 
 
-pytest.importorskip("flint")
-
-
 GOAL = 66
 # Entire functions, and one with a kink.
 NAMES = ("sin", "exp", "erf", "relu", "He3")
@@ -368,9 +360,6 @@ def test_nearly_aligned_tables_need_few_panels(name):
     }[name]
     assert abs(found - expected).upper() < 1e-18
     assert line.panels <= 150
-
-
-pytest.importorskip("flint")
 
 
 def line(convolutions=(), directs=(), combine=list, *, reach=16, goal=1e-20, **options):
