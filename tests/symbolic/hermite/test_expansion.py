@@ -15,8 +15,6 @@ from giantstep.errors import (
 from giantstep.symbolic.expressions.parser import parse_expression
 from giantstep.symbolic.gaussian.hermite_polynomials import hermite_polynomial
 from giantstep.symbolic.hermite.expansion import HermiteExpansion
-from giantstep.symbolic.hermite.heat_flow import gaussian_mean
-from giantstep.symbolic.hermite.tensors import hermite_tensor
 
 X = x, y = sp.symbols("x y", real=True)
 XYZ = sp.symbols("x y z", real=True)
@@ -307,11 +305,6 @@ def test_other_types_are_left_to_python():
             F + wrong
         with pytest.raises(TypeError):
             wrong * F
-
-
-def test_tensor_function_and_mean_agree_with_the_method():
-    assert hermite_tensor(F.symbol_element, 3) == F.hermite_tensor(3)
-    assert gaussian_mean((F * F).polynomial_element()) == F.norm_squared == 2
 
 
 def test_contraction_with_zero_components_over_a_transcendental_field():
