@@ -22,12 +22,7 @@ from giantstep.derivations.overlap_dynamics.model import Trajectory
 from giantstep.errors import AssumptionError, ConvergenceError, ParameterError
 from giantstep.numeric.nested_grids import nested_grid
 from giantstep.symbolic.expressions.activations import activation
-from giantstep.symbolic.gaussian.dynamics_integrals import (
-    four_point_integral,
-    three_point_integral,
-    two_point_derivative_integral,
-    two_point_integral,
-)
+from giantstep.symbolic.gaussian.expectation import GaussianVector, expect_joint
 from giantstep.symbolic.lowering.maps import StateProgram
 
 REFERENCE = json.loads(
@@ -92,16 +87,16 @@ def test_averages_are_those_of_learning_dynamics(name):
     z = next(iter(sigma.expr.free_symbols))
     value, slope = (sigma.expr, (z,)), (sigma.derivative, (z,))
     line = (z, (z,))
-    for kinds, integral in (
-        ((value, value), two_point_integral),
-        ((slope, slope), two_point_derivative_integral),
-        ((slope, line, value), three_point_integral),
-        ((slope, slope, value, value), four_point_integral),
-    ):
+    # I_2, its derivative by the covariance, I_3 and I_4 of Saad and Solla.
+    for kinds in (
+        (value, value), (slope, slope), (slope, line, value), (slope, slope, value, value)
+    ):  # fmt: skip
         n = len(kinds)
-        law = sp.Matrix(n, n, physics.covariance)
+        fields = sp.symbols(f"x1:{n + 1}", cls=sp.Dummy, real=True)
+        law = GaussianVector(fields, covariance=sp.Matrix(n, n, physics.covariance))
+        product = sp.Mul(*(f.xreplace({z: x}) for (f, _), x in zip(kinds, fields, strict=True)))
         found = physics.closed_average(kinds, tuple(range(n)))
-        assert sp.simplify(found - integral(sigma, law)) == 0
+        assert sp.simplify(found - expect_joint(product, law)) == 0
 
 
 @pytest.mark.parametrize(

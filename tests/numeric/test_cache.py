@@ -215,45 +215,43 @@ def one_bit(contents):
     return contents[:third] + bytes([contents[third] ^ 1]) + contents[third + 1 :]
 
 
-def zeros(contents):
-    third = len(contents) // 3
-    return contents[:third] + bytes(third) + contents[2 * third :]
+def checked(body):
+    """Return contents with a checksum that is right, whatever they are."""
+    return body + MARK + hashlib.sha256(body).digest()
+
+
+def of_another_numba(contents):
+    body = io.BytesIO(contents.rpartition(MARK)[0])
+    assert pickle.load(body) == pytest.importorskip("numba").__version__
+    return checked(pickle.dumps("0.1.0") + body.read())
 
 
 DAMAGES = {
     "empty": lambda contents: b"",
     "half": lambda contents: contents[: len(contents) // 2],
-    "garbage": lambda contents: b"\x93garbage" * 20,
     "one bit": one_bit,
-    "zeros": zeros,
     # Written by plain numba: a valid pickle, but without a checksum.
     "no checksum": lambda contents: contents.rpartition(MARK)[0],
+    # The checksum is right; what it protects is not what numba expects.
+    "no pickle": lambda contents: checked(b"not a pickle"),
+    "another numba": of_another_numba,
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "damage"),
-    [(".nbc", damage) for damage in DAMAGES] + [(".nbi", "half"), (".nbi", "no checksum")],
-)
+    [
+        (".nbc", "empty"), (".nbc", "one bit"), (".nbc", "no checksum"), (".nbc", "no pickle"),
+        (".nbi", "half"), (".nbi", "no checksum"), (".nbi", "another numba"),
+    ],
+)  # fmt: skip
 def test_damaged_binaries_are_compiled_again(compiled, tmp_path, suffix, damage):
     (name,) = [name for name in compiled if ".outer" in name.name and name.suffix == suffix]
     for path, original in compiled.items():
         contents = DAMAGES[damage](original) if path == name else original
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(contents)
-    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "0"]
-    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
-
-
-@pytest.mark.slow
-def test_binary_that_cannot_be_unpickled_is_compiled_again(compiled, tmp_path):
-    # The checksum is right; what it protects is not what numba expects.
-    body = b"not a pickle"
-    for path, original in compiled.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        wrong = body + MARK + hashlib.sha256(body).digest()
-        (tmp_path / path).write_bytes(wrong if path.suffix == ".nbc" else original)
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "0"]
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
 
@@ -267,23 +265,6 @@ def test_processes_may_race(tmp_path):
         assert output.startswith("2.0")
     assert not list(tmp_path.rglob("*.tmp*"))
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
-
-
-@pytest.mark.slow
-def test_processes_may_race_for_a_generated_kernel(tmp_path):
-    code = """\
-import sys
-import giantstep as gs
-model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, cache_folder=sys.argv[1])
-alpha = [0.5 + k / 1000 for k in range(400)]
-print(repr(float(model.solve_many(alpha, [0.1]).values["test_error"][200])))
-"""
-    racing = [start(code, tmp_path) for _ in range(2)]
-    found = {process.communicate(timeout=300)[0].strip() for process in racing}
-    assert [process.returncode for process in racing] == [0, 0]
-    # Once more from what they left.
-    found |= set(run(code, tmp_path))
-    assert len(found) == 1 and 0 < float(found.pop()) < 1
 
 
 KILLED_WHILE_WRITING = """\
@@ -316,31 +297,6 @@ def test_process_killed_while_writing_does_no_harm(tmp_path, files_before):
     assert list(tmp_path.rglob(".*"))
     assert run(RUN_KERNEL, tmp_path, KERNEL)[0] == "2.0"
     assert not list(tmp_path.rglob(".*"))
-    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="processes are killed by POSIX signals")
-def test_half_a_source_file_is_written_again(files):
-    # As a file system without atomic renames leaves it after a crash.
-    path = files.store_source("plain", PLAIN)
-    path.write_text(PLAIN[: len(PLAIN) // 2])
-    path.with_name(f".{path.name}.0123.tmp").write_text(PLAIN[:5])
-    assert files.load_module("plain", PLAIN).answer() == 42
-    assert path.read_text() == PLAIN
-
-
-@pytest.mark.slow
-def test_index_of_another_numba_is_not_used(compiled, tmp_path):
-    for path, original in compiled.items():
-        contents = original
-        if path.suffix == ".nbi":
-            body = io.BytesIO(original.rpartition(MARK)[0])
-            assert pickle.load(body) == pytest.importorskip("numba").__version__
-            other = pickle.dumps("0.1.0") + body.read()
-            contents = other + MARK + hashlib.sha256(other).digest()
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_bytes(contents)
-    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "0"]
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
 
 

@@ -48,15 +48,6 @@ def test_rows_are_solved_from_rough_solutions(magnet):
     assert (found.errors["q"] < 1e-6).all()
 
 
-def test_a_start_from_where_nothing_is_found_does_not_matter(magnet):
-    kernel, arrays = magnet
-    rows = np.array([[1.0, 0.5]])
-    start = np.array([[1e280]])
-    found = solve_with_continuation(kernel, arrays, rows, start, "h", rtol=1e-9)
-    assert found.converged[0]
-    assert found.values["q"][0] == pytest.approx(_overlap(1.0, 0.5), rel=1e-7)
-
-
 def test_one_rule_stands_alone(magnet):
     _, arrays = magnet
     coarse = arrays.single(2)

@@ -132,14 +132,6 @@ def test_square_loss_is_ridge_regression():
     )
 
 
-def test_logistic_regression_is_stationary():
-    features, y = problem(80, 30, binary=True)
-    fit = fit_convex(features, y, named("logistic"), 0.05)
-    x = features @ fit.coefficients
-    gradient = -(y / (1 + np.exp(y * x))) @ features + 0.05 * fit.coefficients
-    assert np.linalg.norm(gradient) < 1e-6
-
-
 @given(
     name=st.sampled_from(LOSSES),
     n=st.integers(1, 40),
@@ -178,14 +170,6 @@ def test_degenerate_data_are_fitted(name, make):
     loss = named(name)
     features, y = make(*problem(12, 5, binary=loss.binary))
     assert fit_convex(features, y, loss, 0.1).certificate <= 1e-8
-
-
-def test_a_start_changes_nothing_but_the_work():
-    features, y = problem(60, 25, binary=True)
-    for name in ("logistic", "hinge"):
-        cold = fit_convex(features, y, named(name), 0.1)
-        warm = fit_convex(features, y, named(name), 0.1, cold.coefficients)
-        assert warm.objective == pytest.approx(cold.objective, rel=1e-9)
 
 
 def test_a_loss_of_ones_own_with_kinks():

@@ -133,23 +133,6 @@ def test_networks_are_those_of_the_textbook(options, readout):
     assert_allclose(2 * found["objective"][0, :, 0], expected[..., 2], rtol=1e-12)
 
 
-def test_the_step_descends_half_the_squared_loss():
-    network = replace(NETWORK, step_size=1e-6, steps=1)
-    training = Training(network, 2)
-    w, a = training.layer.rows.copy(), training.layer.readout
-    x, _, y = drawn(2, STEP, N0)
-
-    def loss(w):
-        return np.mean((y - np.tanh(x @ w.T) @ a / WIDTH) ** 2) / 2
-
-    training.step()
-    # W + η √N G with G = -∇ loss: the loss falls by |ΔW|²/(η √N).
-    fall = loss(w) - loss(training.layer.rows)
-    moved = np.sum((training.layer.rows - w) ** 2)
-    assert fall == pytest.approx(moved / (1e-6 * math.sqrt(WIDTH)), rel=1e-4)
-    assert_allclose(training.label_moments[0], x.T @ y / N0, rtol=0, atol=1e-14)
-
-
 def test_initial_variances():
     layer = Training(replace(NETWORK, dimension=100, width=400), 1).layer
     assert abs(100 * np.mean(layer.rows**2) - 1) < 4 * math.sqrt(2 / layer.rows.size)

@@ -184,18 +184,6 @@ def test_networks_are_those_of_the_textbook(name):
         )  # fmt: skip
 
 
-def test_another_way_to_the_square_loss_gives_the_same():
-    square = simulated_loss(convex_loss("square"))
-    network = one(rows=TWO, teacher=two_index, directions=2)
-    ridge, convex = (
-        simulate(network, ("errors", "overlaps"), readout=readout, seeds=2)
-        for readout in (RidgeReadout([20, 80], 0.1), ConvexReadout([20, 80], 0.1, square))
-    )
-    for name in (*KEPT, "m", "theta", "psi", "q1", "q2"):
-        assert_allclose(convex[name], ridge[name], rtol=1e-4, atol=1e-6)
-    assert convex["certificate"].max() < 1e-9
-
-
 def test_a_larger_sample_does_not_change_smaller_ones():
     alone, among = (
         simulate(one(), readout=RidgeReadout(sizes, RIDGE, test_samples=300), seeds=1)

@@ -67,36 +67,17 @@ def below(x):
 
 # F and its averages E F(a + Bz), E F(a + Bz) z and E F(a + Bz)², entire in a.
 CLOSED = {
-    "sin": (
-        sp.sin(U),
-        lambda a, b: (-b * b / 2).exp() * a.sin(),
-        lambda a, b: b * (-b * b / 2).exp() * a.cos(),
-        lambda a, b: (1 - (-2 * b * b).exp() * (2 * a).cos()) / 2,
-    ),
-    "exp": (
-        sp.exp(U),
-        lambda a, b: (a + b * b / 2).exp(),
-        lambda a, b: b * (a + b * b / 2).exp(),
-        lambda a, b: (2 * a + 2 * b * b).exp(),
-    ),
-    "erf": (
-        sp.erf(U),
-        lambda a, b: (a / (1 + 2 * b * b).sqrt()).erf(),
-        lambda a, b: 2 * b * (-a * a / (1 + 2 * b * b)).exp() / (arb.pi() * (1 + 2 * b * b)).sqrt(),
-        None,
-    ),
-    "sign": (
-        sp.sign(U),
-        lambda a, b: (a / (b * arb(2).sqrt())).erf(),
-        lambda a, b: 2 * density(a / b),
-        lambda a, b: 0 * a + 1,
-    ),
-    "relu": (
-        RELU,
-        lambda a, b: a * below(a / b) + b * density(a / b),
-        lambda a, b: b * below(a / b),
-        lambda a, b: (a * a + b * b) * below(a / b) + a * b * density(a / b),
-    ),
+    "sin": (sp.sin(U), lambda a, b: (-b * b / 2).exp() * a.sin(), lambda a,
+     b: b * (-b * b / 2).exp() * a.cos(), lambda a,
+     b: (1 - (-2 * b * b).exp() * (2 * a).cos()) / 2),
+    "exp": (sp.exp(U), lambda a, b: (a + b * b / 2).exp(), lambda a, b: b * (a + b * b / 2).exp(),
+     lambda a, b: (2 * a + 2 * b * b).exp()),
+    "erf": (sp.erf(U), lambda a, b: (a / (1 + 2 * b * b).sqrt()).erf(), lambda a,
+     b: 2 * b * (-a * a / (1 + 2 * b * b)).exp() / (arb.pi() * (1 + 2 * b * b)).sqrt(), None),
+    "sign": (sp.sign(U), lambda a, b: (a / (b * arb(2).sqrt())).erf(), lambda a,
+     b: 2 * density(a / b), lambda a, b: 0 * a + 1),
+    "relu": (RELU, lambda a, b: a * below(a / b) + b * density(a / b), lambda a,
+     b: b * below(a / b), lambda a, b: (a * a + b * b) * below(a / b) + a * b * density(a / b)),
     "abs(u - 1/3)": (
         sp.Abs(U - sp.Rational(1, 3)),
         lambda a, b: (
@@ -106,10 +87,6 @@ CLOSED = {
         lambda a, b: b * ((a - arb(1) / 3) / (b * arb(2).sqrt())).erf(),
         lambda a, b: (a - arb(1) / 3) ** 2 + b * b,
     ),
-    "He3": (
-        U**3 - 3 * U,
-        lambda a, b: a**3 + 3 * a * (b * b - 1),
-        lambda a, b: b * (3 * a * a + 3 * b * b - 3),
-        None,
-    ),
-}
+    "He3": (U**3 - 3 * U, lambda a, b: a**3 + 3 * a * (b * b - 1), lambda a,
+     b: b * (3 * a * a + 3 * b * b - 3), None),
+}  # fmt: skip

@@ -42,15 +42,10 @@ def test_decimals_and_integers_of_numpy_are_numbers():
 @pytest.mark.parametrize(
     "number",
     [
-        sp.Rational(1, 3),
-        Fraction(1, 3),
-        1 / 3,
-        "0.3333",
-        "1/3",
-        mpmath.mpf(1) / 3,
+        sp.Rational(1, 3), Fraction(1, 3), 1 / 3, "0.3333", "1/3", mpmath.mpf(1) / 3,
         sp.Float("0.3333"),
     ],
-)
+)  # fmt: skip
 def test_numbers_of_any_kind_can_be_looked_for(third, number):
     assert third.contains(number)
 

@@ -187,13 +187,10 @@ def test_common_field(first, second):
         ((1 + sqrt(2)) ** 9999, UnsupportedExpressionError, "exponents go up to 4096"),
         (cos(2 * pi / 997), UnsupportedExpressionError, "degree 498, too large"),
         (2 ** sp.Rational(1, 97), UnsupportedExpressionError, "degree 97, too large"),
-        (
-            sum(sqrt(sp.prime(k)) for k in range(1, 30)),
-            UnsupportedExpressionError,
-            "use fewer roots",
-        ),
+        (sum(sqrt(sp.prime(k)) for k in range(1, 30)), UnsupportedExpressionError,
+         "use fewer roots"),
     ],
-)
+)  # fmt: skip
 def test_refusals_come_at_once(number, error, message):
     start = time.process_time()
     with pytest.raises(error, match=message):

@@ -53,18 +53,6 @@ def test_reads(text, expected):
     assert parse_expression(text, [z]) == expected
 
 
-@pytest.mark.parametrize("text", ["2*(z + 1)*z", "z*(z + 1)*(2*z - 1)/3 - (z + 1)*2 + 1/z/(z - 5)"])
-def test_products_are_those_of_python(text):
-    # Formed at once, so the factors may be grouped otherwise than Python's operators do.
-    expected = sp.sympify(text, locals={"z": z})
-    assert sp.expand(parse_expression(text, [z]) - expected) == 0
-
-
-@pytest.mark.parametrize("k", [0, 1, 2, 7, 64])
-def test_hermite_polynomials_are_the_probabilists(k):
-    assert parse_expression(f"He({k}, z)", [z]) == sp.hermite_prob(k, z)
-
-
 def test_variables_by_name_or_by_mapping():
     assert parse_expression("x1*x2 + He(2, x1)", [x1, x2]) == x1 * x2 + x1**2 - 1
     assert parse_expression("w + pi", {"w": x1, "pi": x2}) == x1 + x2
@@ -167,40 +155,10 @@ def test_other_types_are_refused():
 
 pieces = st.sampled_from(
     [
-        *FUNCTIONS,
-        "He",
-        "He3",
-        "z",
-        "E",
-        "pi",
-        "0",
-        "1",
-        "2",
-        "64",
-        "0.5",
-        "1e9",
-        "10",
-        "(",
-        ")",
-        "(",
-        ")",
-        ",",
-        "+",
-        "-",
-        "*",
-        "/",
-        "**",
-        "^",
-        " ",
-        ".",
-        "_",
-        "if",
-        "'",
-        "\0",
-        "²",
-        "[z]",
+        *FUNCTIONS, "He", "He3", "z", "E", "pi", "0", "1", "2", "64", "0.5", "1e9", "10", "(", ")",
+        "(", ")", ",", "+", "-", "*", "/", "**", "^", " ", ".", "_", "if", "'", "\0", "²", "[z]",
     ]
-)
+)  # fmt: skip
 
 
 def reads_or_refuses_quickly(text):
@@ -217,14 +175,8 @@ def reads_or_refuses_quickly(text):
     assert time.process_time() - start < 2
 
 
-@given(st.lists(pieces, max_size=14).map("".join))
+@given(st.one_of(st.lists(pieces, max_size=14).map("".join), st.text(max_size=30)))
 @settings(max_examples=60, deadline=None)
-def test_token_soup_is_read_or_refused(text):
-    reads_or_refuses_quickly(text)
-
-
-@given(st.text(max_size=30))
-@settings(max_examples=40, deadline=None)
 def test_any_text_is_read_or_refused(text):
     reads_or_refuses_quickly(text)
 

@@ -22,21 +22,11 @@ exp, tanh, sign, Abs = sp.exp, sp.tanh, sp.sign, sp.Abs
 @pytest.mark.parametrize(
     "expr",
     [
-        sp.erf(z),
-        sp.sin(2 * z),
-        sign(z),
-        z * Abs(z),
-        sigmoid(z) - HALF,
-        relu(z) - relu(-z),
-        z**3 - 3 * z,
-        sign(z**3 - z),
-        exp(z) - exp(-z),
-        sp.Heaviside(z, HALF) - HALF,
-        (z + 1) ** 4 - (z - 1) ** 4,
-        tanh(z) ** 3 / (1 + z**2),
-        r * z,
+        sp.erf(z), sp.sin(2 * z), sign(z), z * Abs(z), sigmoid(z) - HALF, relu(z) - relu(-z),
+        z**3 - 3 * z, sign(z**3 - z), exp(z) - exp(-z), sp.Heaviside(z, HALF) - HALF,
+        (z + 1) ** 4 - (z - 1) ** 4, tanh(z) ** 3 / (1 + z**2), r * z,
     ],
-)
+)  # fmt: skip
 def test_odd(expr):
     assert analyse(expr, z).parity is Parity.ODD
 
@@ -44,21 +34,11 @@ def test_odd(expr):
 @pytest.mark.parametrize(
     "expr",
     [
-        sp.cos(z),
-        Abs(z),
-        softplus(z) - z / 2,
-        z * sigmoid(z) - z / 2,
-        (z - 1) ** 2 * (z + 1) ** 2,
-        relu(1 - Abs(z)),
-        sign(z) ** 2,
-        exp(-(z**2)),
-        relu(z) + relu(-z),
-        tanh(c * z**2),
-        c + 0 * z,
-        sp.log(1 + z**4),
-        sp.sech(z) * z**2,
+        sp.cos(z), Abs(z), softplus(z) - z / 2, z * sigmoid(z) - z / 2, (z - 1) ** 2 * (z + 1) ** 2,
+        relu(1 - Abs(z)), sign(z) ** 2, exp(-(z**2)), relu(z) + relu(-z), tanh(c * z**2), c + 0 * z,
+        sp.log(1 + z**4), sp.sech(z) * z**2,
     ],
-)
+)  # fmt: skip
 def test_even(expr):
     assert analyse(expr, z).parity is Parity.EVEN
 
@@ -139,13 +119,10 @@ def test_irrational_kinks_are_exact():
 @pytest.mark.parametrize(
     "expr",
     [
-        Abs(sp.sin(z)),
-        relu(1 / sp.sin(z)),
-        relu(tanh(z) - z),
-        sp.Piecewise((z, z > 0), (0, True)),
+        Abs(sp.sin(z)), relu(1 / sp.sin(z)), relu(tanh(z) - z), sp.Piecewise((z, z > 0), (0, True)),
         sp.floor(z),
     ],
-)
+)  # fmt: skip
 def test_unknown_kinks_are_refused(expr):
     with pytest.raises(UnsupportedExpressionError, match="not known"):
         analyse(expr, z)
@@ -221,34 +198,13 @@ def test_gaussian_growth_is_what_mpmath_sees(expr):
 @pytest.mark.parametrize(
     "expr",
     [
-        exp(-(z**2)),
-        exp(3 * z),
-        exp(z**2 / 5),
-        sp.sinh(z),
-        z**8,
-        1 / (1 + z**2),
-        2**z,
-        sp.log(1 + z**2),
-        sp.sqrt(1 + z**2),
-        1 / (1 + Abs(z)),
-        sp.sqrt(Abs(z)),
-        relu(z) ** 3,
-        1 / (1 + exp(-z)),
-        1 / sp.cosh(z),
-        1 / (2 + sp.sin(z)),
-        sp.log(2 + tanh(z)),
-        exp(r * z),
-        exp(sp.sqrt(1 + z**2)),
-        exp(-(Abs(z) ** 3)),
-        exp(-(z**4)),
-        1 / sigmoid(z),
-        sp.sin(exp(z)),
-        exp(z * tanh(z)),
-        exp(-(z**2) / 2) * sp.cosh(z**2 / 3),
-        exp(softplus(z)),
-        softplus(exp(z)),
+        exp(-(z**2)), exp(3 * z), exp(z**2 / 5), sp.sinh(z), z**8, 1 / (1 + z**2), 2**z,
+        sp.log(1 + z**2), sp.sqrt(1 + z**2), 1 / (1 + Abs(z)), sp.sqrt(Abs(z)), relu(z) ** 3,
+        1 / (1 + exp(-z)), 1 / sp.cosh(z), 1 / (2 + sp.sin(z)), sp.log(2 + tanh(z)), exp(r * z),
+        exp(sp.sqrt(1 + z**2)), exp(-(Abs(z) ** 3)), exp(-(z**4)), 1 / sigmoid(z), sp.sin(exp(z)),
+        exp(z * tanh(z)), exp(-(z**2) / 2) * sp.cosh(z**2 / 3), exp(softplus(z)), softplus(exp(z)),
     ],
-)
+)  # fmt: skip
 def test_square_integrable(expr):
     require_square_integrable(expr, z, argument="student")
 

@@ -141,12 +141,6 @@ def check(seed: int) -> None:
         assert abs(difference) < mpmath.mpf(10) ** (1 - DIGITS), f
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_integrands_to_thirty_digits(seed):
     check(seed)
-
-
-@pytest.mark.slow
-def test_many_random_integrands_to_thirty_digits():
-    for seed in range(50):
-        check(1000 + seed)

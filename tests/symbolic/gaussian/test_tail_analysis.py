@@ -215,15 +215,10 @@ def test_denominators_are_kept_from_zero_by_structure():
 @pytest.mark.parametrize(
     "expr",
     [
-        1 / (1 + w * f**2),
-        1 / (1 + v * f),
-        1 / f**2,
-        1 / (w + g),
-        sp.log(f),
-        1 / (v - R(1, 2)),
+        1 / (1 + w * f**2), 1 / (1 + v * f), 1 / f**2, 1 / (w + g), sp.log(f), 1 / (v - R(1, 2)),
         1 / (1 + v * f**2 + 3 * v * f * g + v * g**2),
     ],
-)
+)  # fmt: skip
 def test_a_denominator_that_may_vanish_is_refused(expr):
     with pytest.raises(CertificationError, match="integrand of total"):
         tail(expr)

@@ -102,14 +102,11 @@ def agrees(value, reference, size):
     return abs(sp.N(value, 30) - sp.Float(str(reference), 34)) <= sp.Float("1e-25", 30) * size
 
 
-CASES = {name: row[0] for name, row in TABLE.items()} | OTHERS
-
-
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", OTHERS)
 def test_coefficients_agree_with_quadrature(name):
     point = values_at_random(name)
-    found = hermite_coefficients(CASES[name], 12, variable=z)
-    expr = CASES[name].xreplace(point)
+    found = hermite_coefficients(OTHERS[name], 12, variable=z)
+    expr = OTHERS[name].xreplace(point)
     reference = quadrature(expr, 12)
     form = found.closed_form.expr
     for n, mu in enumerate(found):
@@ -230,25 +227,6 @@ def test_powers_of_relu(power):
         assert found.closed_form.at(order) == mu
 
 
-@pytest.mark.parametrize("power", range(7))
-def test_powers(power):
-    found = hermite_coefficients(z**power, 9, variable=z)
-    assert found.closed_form.general == 0
-    for order, mu in enumerate(found):
-        j, rest = divmod(power - order, 2)
-        expected = sp.factorial(power) / (2**j * sp.factorial(j)) if j >= 0 and not rest else 0
-        assert mu == expected
-
-
-@pytest.mark.parametrize("name", SECOND_MOMENTS)
-def test_second_moments(name):
-    point = values_at_random(name)
-    function = TABLE[name][0]
-    squared = expect(function**2, z).xreplace(point)
-    expected = SECOND_MOMENTS[name].xreplace(point)
-    assert abs(sp.N(squared - expected, 25, chop=True)) < 1e-20
-
-
 @pytest.mark.parametrize("name", ["e^az", "sin(az+b)", "Gaussian", "erf(az)"])
 def test_parseval(name):
     # Σ μ_k²/k! = E s²; the terms fall at least like 0.75^k at this point.
@@ -306,13 +284,6 @@ def test_steins_lemma_and_multiplication(expr, order):
     below = order * mu[order - 1] if order else 0
     times = hermite_coefficients(sp.expand(z * expr), order, variable=z)
     assert same(times[order], mu[order + 1] + below)
-
-
-def test_steins_lemma_holds_exactly():
-    erf_moments = hermite_coefficients("erf(z)", 20)
-    slope_moments = hermite_coefficients("2*exp(-z**2)/sqrt(pi)", 19)
-    assert slope_moments[:] == erf_moments[1:]
-    assert hermite_coefficients("relu", 20)[1:] == hermite_coefficients("step", 19)[:]
 
 
 @settings(max_examples=10, deadline=None)

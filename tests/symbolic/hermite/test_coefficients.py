@@ -168,17 +168,6 @@ fractions = st.fractions(-9, 9, max_denominator=12).map(
 )
 
 
-@settings(max_examples=15)
-@given(st.lists(fractions, min_size=2, max_size=6), st.integers(0, 5))
-def test_differentiation_shifts_the_index(coefficients, k):
-    # Stein's lemma, exact: mu_k(f') = mu_{k+1}(f); and mu_k(z f) = mu_{k+1}(f) + k mu_{k-1}(f).
-    expr = sp.Add(*(c * z**i for i, c in enumerate(coefficients)))
-    f, slope, times = (Activation("f", e) for e in (expr, expr.diff(z), sp.expand(z * expr)))
-    assert hermite_coefficient(slope, k) == hermite_coefficient(f, k + 1)
-    below = hermite_coefficient(f, k - 1) if k else 0
-    assert hermite_coefficient(times, k) == hermite_coefficient(f, k + 1) + k * below
-
-
 @settings(max_examples=12)
 @given(st.lists(fractions, min_size=1, max_size=6))
 def test_the_expansion_gives_the_function_back(coefficients):

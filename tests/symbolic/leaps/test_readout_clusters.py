@@ -1,6 +1,5 @@
 """Few readout values: exact ranks with random coefficients, and quadrature."""
 
-import numpy as np
 import pytest
 import sympy as sp
 from hypothesis import assume, given, settings, strategies as st
@@ -187,22 +186,3 @@ def test_dimension_is_the_rank_for_random_coefficients(terms, first, mean, value
     assert clusters.dimension == reached.dimension
     assert clusters.certain <= reached <= clusters.reachable
     assert clusters.reachable == staircase(f, max_steps=2).final
-
-
-def test_gradient_by_quadrature():
-    # E[f(x) σ'(a u x1 + ρ z) x_⊥] for f of P04 and σ = sin(z) + cos(z)/2: parallel for a = ±1, and
-    # s_2 u e2 + s_4 u³ e3 with s_j = E σ^(j)(τz), here ∓ exp(-τ²/2)/2 for j = 2, 4.
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    weights = weights / np.sqrt(2 * np.pi)
-    x, z = np.meshgrid(nodes, nodes, indexing="ij")
-    weight = np.outer(weights, weights)
-    u, rho = 0.7, 1.1
-    tau2 = u**2 + rho**2
-    found = {}
-    for a in (1, -1):
-        h = a * u * x + rho * z
-        slope = np.cos(h) - np.sin(h) / 2
-        found[a] = np.array([np.sum(weight * g * slope) for g in (x, x**3 - 3 * x)])
-        expected = a * np.exp(-tau2 / 2) / 2 * np.array([-u, u**3])
-        np.testing.assert_allclose(found[a], expected, atol=1e-12)
-    assert abs(np.linalg.det(np.stack(list(found.values())))) < 1e-12

@@ -1,7 +1,5 @@
 """Proximal operators and Moreau envelopes: closed forms, derivatives, digits, refusals."""
 
-import pickle
-
 import mpmath
 import pytest
 import sympy as sp
@@ -109,7 +107,7 @@ def test_derivatives_of_smooth_losses(node, loss):
 @pytest.mark.parametrize("node", [Proximal, MoreauEnvelope])
 def test_derivatives_of_kinked_losses(node, loss):
     # No center at which the point changes its piece.
-    _check_derivatives(node(loss, x, c, s), [sp.Rational(1, 7), sp.Rational(-33, 10)])
+    _check_derivatives(node(loss, x, c, s), [sp.Rational(-33, 10)])
 
 
 def _check_derivatives(node, centers):
@@ -121,17 +119,6 @@ def _check_derivatives(node, centers):
             quotient = (ends[0] - ends[1]) / (2 * h)
             # Error of the central difference: h^2 times a third derivative of order one.
             assert abs(sp.N(node.diff(symbol).subs(at), 30) - quotient) < 1e-20, symbol
-
-
-def test_envelope_theorem():
-    loss = softplus(-x)
-    node, envelope = Proximal(loss, x, c, s), MoreauEnvelope(loss, x, c, s)
-    at = {c: sp.Rational(2, 5), s: 3}
-    point = node.subs(at).evalf(40)
-    slope, by_step = (envelope.diff(v).subs(at).evalf(40) for v in (c, s))
-    assert abs(slope - (at[c] - point) / 3) < 1e-38
-    assert abs(by_step + (at[c] - point) ** 2 / 18) < 1e-38
-    assert abs(node.slope.subs(at).evalf(30) - node.diff(c).subs(at).evalf(30)) < 1e-28
 
 
 def test_chain_rule_through_center_and_step():
@@ -193,22 +180,6 @@ def test_firmly_nonexpansive(center, step):
     step = sp.Rational(str(step))
     low, high = (Proximal(softplus(-x), x, v, step).evalf(25) for v in (a, b))
     assert 0 < high - low <= (b - a) * (1 + sp.Rational(1, 10**20))
-
-
-def test_bound_symbol_is_neither_reached_nor_captured():
-    node = Proximal(softplus(-y * x), x, c, s)
-    assert node.subs(x, 5) == node
-    assert node.xreplace({x: sp.Integer(5)}) == node
-    assert node.diff(x) == 0
-    assert node.free_symbols == {y, c, s}
-    at = {c: 1, s: 2}
-    captured = node.subs(y, x)
-    assert captured.free_symbols == {x, c, s}
-    assert captured.subs({**at, x: 3}).evalf(20) == node.subs({**at, y: 3}).evalf(20)
-    # Outside of the loss the same name is a free symbol.
-    shifted = node.subs(c, x)
-    assert shifted.subs(x, 1).subs(s, 2) == node.subs(at)
-    assert node.func(*node.args) == node and pickle.loads(pickle.dumps(node)) == node
 
 
 def test_pieces():

@@ -1,10 +1,12 @@
 """Programs written by hand, each for one thing that a target has to emit; with their solutions."""
 
+import functools
 from types import SimpleNamespace
 
 import sympy as sp
 
 from giantstep.symbolic.expressions.functions import sigmoid
+from giantstep.symbolic.lowering.languages import c as c_files, jax, mpmath, numpy, python
 from giantstep.symbolic.lowering.program import (
     Assign,
     Data,
@@ -20,6 +22,10 @@ a, b, c, t, y, w, z = sp.symbols("a b c t y w z", real=True)
 x = sp.Symbol("x", positive=True)
 r1, r2, r3, j1, j2, j3, j4, j5 = sp.symbols("r1 r2 r3 j1 j2 j3 j4 j5", real=True)
 zero, one, total = sp.symbols("zero one total", real=True)
+LANGUAGES = {
+    "python": functools.partial(python.files, target="python"), "numpy": numpy.files,
+    "c": c_files.files, "mpmath": mpmath.files, "jax": jax.files,
+}  # fmt: skip
 
 
 def program(name, parameters, steps, outputs, **options):
@@ -37,13 +43,15 @@ def program(name, parameters, steps, outputs, **options):
 
 def lowered(found, **options):
     """Return what a target reads of a LoweredSystem, for a program without tables."""
-    system = SimpleNamespace(equations=(), outputs={}, parameters=(), unknowns=())
+    system = SimpleNamespace(name=found.name, equations=(), outputs={}, parameters=(), unknowns=())
     options = {
         "definitions": {}, "node": z, "identifiers": {}, "table_parameters": (), "system": system,
         "product": None, "documentation": found.documentation,
         **options,
     }  # fmt: skip
-    return SimpleNamespace(program=found, **options)
+    made = SimpleNamespace(program=found, **options)
+    made.files = lambda target, tables=None: LANGUAGES[target](made, tables)
+    return made
 
 
 def triangular(safeguarded=False):
@@ -103,7 +111,7 @@ def linear(n):
     unknowns = tuple(sp.Symbol(f"y{k}", real=True) for k in range(n))
     right = tuple(sp.Symbol(f"right{k}", real=True) for k in range(n))
     steps = (
-        Assign(one, sp.S.One),
+        *([Assign(one, sp.S.One)] if n > 1 else []),
         Assign(r1, a + 2),
         *(Assign(r, sp.Integer(k)) for k, r in enumerate(right, start=1)),
         LinearSolve(

@@ -24,7 +24,9 @@ def lowered_of(build):
 
 def module_of(lowered, target, folder, tables=None):
     """Write the file of a Python target and import it."""
-    (path,) = lowered.write(folder / f"{target}_kernel.py", target, tables=tables)
+    (text,) = lowered.files(target, tables=tables).values()
+    path = folder / f"{target}_kernel.py"
+    path.write_text(text, encoding="utf-8")
     # As plain as it gets: the module is not in sys.modules, as where files are loaded by path.
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)

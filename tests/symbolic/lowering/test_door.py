@@ -58,15 +58,10 @@ h, a = sp.symbols("h a", real=True)
 @pytest.mark.parametrize(
     "condition",
     [
-        (h > 0) & (h < 1),
-        sp.Xor(h > 0, a > 1),
-        sp.ITE(h > 0, a > 1, a < 1),
-        sp.Eq(h, 1),
-        sp.Ne(h, 1),
-        sp.Not((h > 0) | sp.Eq(a, 2)),
-        sp.Equivalent(h > 0, a > 1),
+        (h > 0) & (h < 1), sp.Xor(h > 0, a > 1), sp.ITE(h > 0, a > 1, a < 1), sp.Eq(h, 1),
+        sp.Ne(h, 1), sp.Not((h > 0) | sp.Eq(a, 2)), sp.Equivalent(h > 0, a > 1),
     ],
-)
+)  # fmt: skip
 def test_conditions_become_single_comparisons(condition):
     cases = sp.Piecewise((x, condition), (-x, True))
     found = admit(cases, "here")

@@ -31,17 +31,12 @@ def defined(function, language):
         ("rule_worst", itertools.product(SIZES, SIZES, (-3.0, 0.0, 7.0, math.nan))),
         ("rule_finished", itertools.product(SIZES, SIZES, SIZES, (0.0, 1e-11, 1.0))),
         ("rule_better", itertools.product(SIZES, SIZES, SIZES, (-1, 0, 3))),
-        (
-            "rule_following",
-            itertools.product(LEVELS, (0, 3, 12, 99), (0, 4, 17), (0, 7), (True, False)),
-        ),
-        (
-            "rule_wanted",
-            itertools.product((0.13, math.inf), (0.0, *SIZES), (-1.0, 4.0)),
-        ),
+        ("rule_following",
+         itertools.product(LEVELS, (0, 3, 12, 99), (0, 4, 17), (0, 7), (True, False))),
+        ("rule_wanted", itertools.product((0.13, math.inf), (0.0, *SIZES), (-1.0, 4.0))),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
-)
+)  # fmt: skip
 def test_decisions_for_arrays_are_those_for_one_row(function, values):
     one, many = defined(decision(function, grid=True), PythonLanguage()), vars(refinement)[function]
     rows = [row for row in values]

@@ -337,12 +337,6 @@ def test_the_logarithm_of_a_negative_average_is_no_number():
         kernel.solve(x=0.5)
 
 
-def test_outer_averages_over_two_variables_are_refused():
-    inner = E(sp.exp(q * s * (z + t)), s)
-    with pytest.raises(EmissionError, match=r"unknown q.*three levels"):
-        hoist(fixed({q: 1 + x * E(E(sp.log(inner), t), z)}, x))
-
-
 def test_certificates_say_that_two_variables_are_too_many():
     with pytest.raises(UnsupportedExpressionError, match="2 Gaussian variables at once"):
         one_step().solve(beta=2.0, x=0.3, h=0.2, certify=True)

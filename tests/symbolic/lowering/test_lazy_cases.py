@@ -32,10 +32,8 @@ def _case(value, condition, otherwise):
 
 CASES = {
     "two branches": (
-        [Assign(a, sp.exp(x)), Assign(b, sp.exp(y)), Assign(d, _case(a, x < y, b + 1))],
-        [Assign(total, d * x)],
-        {a: lambda u, v: u < v, b: lambda u, v: u >= v},
-    ),
+     [Assign(a, sp.exp(x)), Assign(b, sp.exp(y)), Assign(d, _case(a, x < y, b + 1))],
+     [Assign(total, d * x)], {a: lambda u, v: u < v, b: lambda u, v: u >= v}),
     "a branch in a branch": (
         [
             Assign(a, sp.exp(x)),
@@ -60,11 +58,9 @@ CASES = {
             f: lambda u, v: v <= u <= 1,
         },
     ),
-    "inside of an expression": (
-        [Assign(a, sp.exp(x)), Assign(b, sp.exp(y))],
-        [Assign(total, 2 + x * _case(a, x < y, 0)), Assign(other, b + _case(a, x < y, 0) ** 2)],
-        {a: lambda u, v: u < v, b: lambda u, v: True},
-    ),
+    "inside of an expression": ([Assign(a, sp.exp(x)), Assign(b, sp.exp(y))],
+     [Assign(total, 2 + x * _case(a, x < y, 0)), Assign(other, b + _case(a, x < y, 0) ** 2)],
+     {a: lambda u, v: u < v, b: lambda u, v: True}),
     "a case of a case": (
         [
             Assign(a, sp.exp(x)),
@@ -75,11 +71,8 @@ CASES = {
         [Assign(total, d + f)],
         {a: lambda u, v: u < v, b: lambda u, v: u < v},
     ),
-    "read elsewhere": (
-        [Assign(a, sp.exp(x)), Assign(b, sp.exp(y)), Assign(d, _case(a, x < y, b))],
-        [Assign(total, d), Assign(other, a)],
-        {a: lambda u, v: True, b: lambda u, v: u >= v},
-    ),
+    "read elsewhere": ([Assign(a, sp.exp(x)), Assign(b, sp.exp(y)), Assign(d, _case(a, x < y, b))],
+     [Assign(total, d), Assign(other, a)], {a: lambda u, v: True, b: lambda u, v: u >= v}),
     "other conditions": (
         [
             Assign(a, sp.exp(x)),
@@ -90,7 +83,7 @@ CASES = {
         [Assign(total, f + d)],
         {a: lambda u, v: u < v, b: lambda u, v: v <= 1},
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)

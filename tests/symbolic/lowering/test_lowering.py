@@ -15,7 +15,7 @@ from giantstep.symbolic.lowering.program import Assign, LinearSolve, Newton, Nod
 from giantstep.symbolic.lowering.solver import solver_source
 from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 
-from .generated_code import mpmath_names_in, names_in, names_in_file
+from .generated_code import mpmath_names_in, names_in
 from .lowered_cases import kappa, nodes, run
 
 z = sp.Symbol("z", real=True)
@@ -166,18 +166,6 @@ def test_plain_python_and_mpmath_agree(program, scale):
     for name, value in precise.items():
         # 1e-16 times the condition of the equations, some tens here
         assert_allclose(plain[name], float(value), rtol=1e-13, err_msg=name)
-
-
-def test_numba_and_its_plain_twin_agree(program, tmp_path):
-    compiled = names_in_file(solver_source(program), tmp_path)
-    twin = names_in(solver_source(program, "python"))
-    for scale in (1.0, 0.3, 4.0):
-        case = model_case(program, scale)
-        left, info = run(compiled, program, *case, convert=None)
-        right, other = run(twin, program, *case)
-        assert info[0] == pytest.approx(other[0], abs=1)
-        for name, value in right.items():
-            assert_allclose(left[name], value, rtol=1e-13, err_msg=name)  # reassociated sums
 
 
 def test_targets_differ_in_nothing_but_their_header(program):

@@ -9,12 +9,10 @@ from numpy.testing import assert_allclose
 from giantstep.derivations.mean_field.gaussian_covariates import gaussian_covariates
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.symbolic.expressions.functions import OwenT
-from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.languages.numpy import files
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
-from . import hand_programs as hand
 from .generated_code import module_of
 from .target_files import POINT
 
@@ -22,10 +20,6 @@ from .target_files import POINT
 def load(lowered, **options):
     (text,) = files(lowered, **options).values()
     return module_of(text)
-
-
-def load_program(program):
-    return load(hand.lowered(program))
 
 
 @pytest.fixture(scope="module")
@@ -61,39 +55,6 @@ def test_same_numbers_as_the_other_rows_alone(student, teacher, options):
 # -- hand-written programs, one for each kind of step
 
 
-@pytest.mark.parametrize("safeguarded", [False, True])
-def test_newton_with_a_singular_jacobian_in_one_row(safeguarded):
-    kernel = load_program(hand.triangular(safeguarded))
-    rows = [[2.0, 3.0, 1.0], [2.0, 3.0, 0.0], [0.5, -1.0, 4.0]]
-    values, errors, info = kernel.solve_many(rows)
-    for k in (0, 2):
-        first, second, _ = rows[k]
-        exact = [first, first * second, first * second + first**2]
-        assert_allclose(values[k], exact, rtol=1e-14)
-        assert np.all(np.abs(values[k] - exact) <= errors[k])
-    assert np.all(np.isnan(values[1]))
-    assert np.all(np.isinf(errors[1]))
-    assert list(info[:, 0] < 0) == [False, True, False]
-    with pytest.raises(RuntimeError, match=r"no solution at a = 2\.0, b = 3\.0, c = 0\.0"):
-        kernel.solve_point({"a": 2, "b": 3, "c": 0})
-
-
-def test_steps_are_halved_where_full_ones_diverge():
-    rows = [[1.0, 0.5], [-2.0, 3.0], [7.0, 30.0]]
-    plain = load_program(hand.arctangent(False)).solve_many(rows)
-    assert list(plain[2][:, 0] > 0) == [True, False, False]
-    values, _, info = load_program(hand.arctangent(True)).solve_many(rows)
-    assert_allclose(values[:, 0], [1.0, -2.0, 7.0], rtol=1e-15)
-    assert np.all(info[:, 0] > 0)
-
-
-def test_fixed_point_moves_help_where_newton_does_not():
-    values, _, info = load_program(hand.cosine()).solve_many([[0.1], [50.0], [-3.0]])
-    # The Dottie number, https://oeis.org/A003957
-    assert_allclose(values, 0.73908513321516064, rtol=4e-15)
-    assert np.all(info[:, 0] > 12)
-
-
 @pytest.mark.parametrize("target", ["numpy", "python"])
 def test_fixed_point_moves_that_leave_the_domain_end_inside(target):
     # x = a sqrt(1 - x), where the second move from 1/10 leads beyond 1.
@@ -119,72 +80,6 @@ def test_newton_makes_no_leaps(target):
     module = module_of(lower(system).source(target))
     value, error = module.solve_point({"a": 30.0})["x"]
     assert abs(value - np.log(30.0)) <= error <= 1e-12
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_linear_systems_of_any_size(n):
-    kernel = load_program(hand.linear(n))
-    values, errors, info = kernel.solve_many([[0.5], [-1.0], [7.0]])
-    for k, at in ((0, 0.5), (2, 7.0)):
-        assert_allclose(values[k], hand.linear_solution(n, at), rtol=1e-14)
-    if n > 1:
-        assert np.all(np.isinf(errors[1]))
-        assert info[1, 0] < 0
-    assert np.all(info[[0, 2], 0] >= 0)
-
-
-@pytest.mark.parametrize(("a", "b"), [(0, 1), (5, -3), (-30, 40), (1, 1), (1e-9, -1e-9)])
-def test_panels_move_with_their_breaks(a, b):
-    found = load_program(hand.cut()).solve_point({"a": a, "b": b})
-    # E|t - b| e^t by completing the square, with d = 1 - b
-    with mpmath.workdps(30):
-        d = 1 - mpmath.mpf(b)
-        folded = 2 * mpmath.npdf(d) + d * (1 - 2 * mpmath.ncdf(-d))
-        exact = {"y": mpmath.ncdf(-a), "total": mpmath.exp(0.5) * folded}
-    for name, (value, error) in found.items():
-        assert abs(value - float(exact[name])) <= error + 1e-16
-        # `y` is solved for; what follows from it carries a margin for what cancels.
-        limit = 1e-12 if name == "y" else 1e-11
-        assert error <= limit * max(float(exact[name]), 1e-6)
-
-
-@pytest.mark.parametrize("a", [0.5, 6, 12, 20])
-def test_an_integrand_that_grows_is_followed_as_far_as_it_matters(a):
-    value, error = load_program(hand.growing()).solve_point({"a": a})["y"]
-    exact = float(sp.exp(sp.Rational(a) ** 2 / 2))
-    assert abs(value - exact) <= error
-    assert error <= 1e-4 * exact
-
-
-def logistic_root(center, step):
-    """Bisect x - center = step/(1 + e**x) between its two flat ends."""
-    return mpmath.findroot(
-        lambda x: x - center - step / (1 + mpmath.exp(x)),
-        (center, center + step),
-        solver="anderson",
-    )
-
-
-def test_roots_and_weighted_data():
-    kernel = load_program(hand.proximal())
-    centers, weights = [-40.0, -0.3, 0.0, 2.0, 1e5], [1.0, 2.0, 3.0, 4.0, 0.0]
-    data = {"sample": {"center": centers, "weight": weights}}
-    for step in (1e-3, 1.0, 50.0):
-        value, error = kernel.solve_point({"x": step}, data)["y"]
-        with mpmath.workdps(30):
-            roots = [logistic_root(center, step) for center in centers[:-1]]
-            exact = float(mpmath.fdot(roots, weights[:-1]) / 10)
-        assert abs(value - exact) <= error + 4e-15 * 40
-    alone = kernel.solve_point({"x": 1.0}, data["sample"])
-    assert alone == kernel.solve_point({"x": 1.0}, data)
-
-
-def test_names_that_mean_something_in_the_file():
-    kernel = load_program(hand.unlucky_names())
-    values = {name: 1.0 + k for k, name in enumerate(kernel.PARAMETERS)}
-    found = kernel.solve_point(values)
-    assert found["report"][0] == sum(values.values())
-    assert_allclose(found["residual"][0], 2, rtol=1e-15)
 
 
 # -- many rows
@@ -253,17 +148,6 @@ def test_refusals_name_the_argument(kernel):
 
 
 # -- baked tables, special functions, the file on its own
-
-
-def test_baked_tables_give_the_numbers_of_computed_ones(tanh_sin, kernel):
-    names = kernel.TABLE_PARAMETERS
-    levels = kernel.by_name(kernel.levels_at([POINT[name] for name in names], [])[0])
-    baked = load(tanh_sin, tables=BakedTables({name: POINT[name] for name in names}, tuple(levels)))
-    assert set(baked.PARAMETERS) == set(kernel.PARAMETERS) - set(names)
-    assert baked.TABLE_PARAMETERS == ()
-    found = baked.solve_point({name: POINT[name] for name in baked.PARAMETERS})
-    expected = kernel.solve_point(POINT)
-    assert {k: v[0] for k, v in found.items()} == {k: v[0] for k, v in expected.items()}
 
 
 def test_special_functions_in_the_equations():

@@ -142,52 +142,6 @@ def test_what_holds_the_node_alone_is_computed_once_a_node():
     assert "    first_point = last_point" in kernel.source("numba")
 
 
-@pytest.mark.slow
-def test_a_smooth_average_agrees_with_scipy():
-    found, _ = solved(a * mean(sp.tanh(h * k + sp.sqrt(q) * s) ** 2, k, s) + 0.1)
-
-    def gap(x):
-        def integrand(s, k):
-            return np.tanh(0.7 * k + np.sqrt(x) * s) ** 2 * np.exp(-(s * s + k * k) / 2)
-
-        double, _ = dblquad(integrand, -8, 8, -8, 8, epsabs=1e-9, epsrel=1e-9)
-        return 0.8 * double / (2 * np.pi) + 0.1 - x
-
-    assert gap(found["q"]) == pytest.approx(0, abs=1e-8)
-
-
-def test_three_variables_at_once():
-    value = 1 + a * mean(k * mean(sp.erf(h * k + q * s + w), s, w), k)
-    assert [str(x) for x in lower(system(value)).program.inner_nodes] == ["s", "w"]
-    exact = root(lambda x, a, h: 1 + a * 2 * h / mpmath.sqrt(mpmath.pi * (3 + 2 * h**2 + 2 * x**2)))
-    assert solved(value, rtol=1e-6)[0]["q"] == pytest.approx(float(exact), rel=1e-9)
-
-
-@pytest.mark.slow
-def test_a_logistic_loss_with_tables_and_a_proximal_operator():
-    """E over labels and field of an envelope: its derivative by the field is minus a sigmoid."""
-    x = sp.Symbol("x", real=True)
-    table = mean(sp.tanh(h * k + u), u)
-    field = table + sp.sqrt(q) * s
-    loss = MoreauEnvelope(softplus(-x), x, field, a)
-    found = solved(1 + mean(loss, k, s))[0]["q"]
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    weights = weights / np.sqrt(2 * np.pi)
-    means = np.tanh(0.7 * nodes[:, None] + nodes) @ weights
-
-    def envelope(c):
-        p = brentq(lambda x: x - c - 0.8 / (1 + np.exp(x)), c - 1, c + 1, xtol=1e-14)
-        return (p - c) ** 2 / 1.6 + np.log1p(np.exp(-p))
-
-    double = sum(
-        v * w * envelope(m + np.sqrt(found) * t)
-        for v, m in zip(weights, means, strict=True)
-        for w, t in zip(weights, nodes, strict=True)
-        if v * w > 1e-14
-    )
-    assert found == pytest.approx(1 + double, rel=1e-9)
-
-
 def test_a_loss_that_holds_the_label():
     """The label is a function of both variables; it is tabulated, the bound variable is not."""
     x = sp.Symbol("x", real=True)

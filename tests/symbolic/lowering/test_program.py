@@ -54,12 +54,6 @@ def test_kinds():
     assert names(LINE, Kind.LOCAL) and names(LINE, Kind.SCALAR)
 
 
-def test_print():
-    assert "declarations:\n    parameter: a\n    unknown: q\n    table (array): z, inner_1" in str(
-        LINE
-    )
-
-
 def edited(program, change):
     """Apply a change to the steps of a program, those inside Newton included."""
 
@@ -123,12 +117,9 @@ def one_equation_more(step):
         (replace(LINE, tables=(z,)), ["inner_1", "no arrays of this pass"]),
         (replace(ROOT, roots=()), ["proximal_1", "no root"]),
         (replace(ROOT, roots=ROOT.roots * 2), ["two roots"]),
-        (
-            replace(PANELS, steps=tuple(reversed(PANELS.steps[0].body))),
-            ["before it is assigned"],
-        ),
+        (replace(PANELS, steps=tuple(reversed(PANELS.steps[0].body))), ["before it is assigned"]),
     ],
-)
+)  # fmt: skip
 def test_nonsense_is_refused_by_name(program, words):
     with pytest.raises(EmissionError) as caught:
         validate(program)

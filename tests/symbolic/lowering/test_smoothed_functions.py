@@ -16,15 +16,12 @@ EXPANDED = sp.expand(1 + AFFINE**2)
 @pytest.mark.parametrize(
     "integrand",
     [
-        z * sp.tanh(AFFINE) ** 2,
-        1 / EXPANDED,
-        z**2 / sp.sqrt(EXPANDED) + 3 * kappa,
-        1 / sp.expand(EXPANDED * sp.sqrt(EXPANDED)),
-        sp.exp(-sp.expand(AFFINE**4)),
+        z * sp.tanh(AFFINE) ** 2, 1 / EXPANDED, z**2 / sp.sqrt(EXPANDED) + 3 * kappa,
+        1 / sp.expand(EXPANDED * sp.sqrt(EXPANDED)), sp.exp(-sp.expand(AFFINE**4)),
         sp.atan(1 + AFFINE) / sp.sqrt(EXPANDED),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_terms_make_up_the_integrand(integrand):
     node = GaussianExpectation(integrand, z)
     assert is_smoothed(node, [kappa])

@@ -83,20 +83,6 @@ def newton(unknown, residual, *, positive=False, move=None, **options):
 # -- Newton's method
 
 
-@pytest.mark.parametrize("start", [-100.0, -3.0, 0.0, 3.0, 100.0])
-def test_halving_rescues_newton_from_where_it_diverges(start):
-    # For atan, Newton's method from |x| > 1.3917 alternates with growing steps.
-    guarded = program([newton(u, sp.atan(u - a))], (u,))
-    (x,), info = solve(guarded, 0.25, start)
-    assert x == pytest.approx(0.25, rel=1e-15) and info[0] > 0
-
-
-def test_the_plain_iteration_takes_full_steps():
-    # From 3 they grow until the slope underflows.
-    with pytest.raises(ZeroDivisionError):
-        solve(program([newton(u, sp.atan(u), safeguarded=False)], (u,), ()), 3.0)
-
-
 def test_fixed_point_moves_come_first_and_choose_the_branch():
     # q = tanh(2 q) has the solutions 0 and ±0.957504024…; from 0.3 Newton's method leaves upwards.
     target = sp.tanh(2 * u)
@@ -135,16 +121,6 @@ def test_what_has_no_solution_is_reported(residual, target):
         assert info[0] < 0
 
 
-def test_batches_mark_rows_without_a_solution():
-    found = program([newton(u, u**2 - a)], (u,))
-    namespace = names_in(solver_source(found, "python"))
-    results, errors, info = np.zeros((3, 1)), np.zeros((3, 1)), np.zeros((3, 3))
-    namespace["solve_batch"](np.array([[4.0], [-1.0], [9.0]]), results, errors, info)
-    assert_allclose(results[[0, 2], 0], [2.0, 3.0], rtol=1e-15)
-    assert info[1, 0] < 0 < info[0, 0] and errors[1, 0] == math.inf
-    assert np.all(errors[[0, 2]] < 1e-13)
-
-
 def test_first_values_are_those_of_the_caller():
     # u^2 = 4 from the left and from the right; NaN stands for the start of the program, 1.
     found = program([newton(u, u**2 - a)], (u,))
@@ -153,40 +129,6 @@ def test_first_values_are_those_of_the_caller():
     starts = np.array([[-5.0], [5.0], [np.nan]])
     namespace["solve_batch"](np.full((3, 1), 4.0), results, errors, info, starts)
     assert_allclose(results[:, 0], [-2.0, 2.0, 2.0], rtol=1e-15)
-
-
-@pytest.mark.parametrize("safeguarded", [False, True])
-@pytest.mark.parametrize("target", ["python", "mpmath"])
-def test_three_unknowns_of_both_kinds(safeguarded, target):
-    # p exp(u) = 2, u + v = 3, u v = 2 with p in its logarithm: u = 1 or 2.
-    residuals = (sp.log(p) + u - sp.log(2), u + v - 3, u * v - a)
-    names = sp.symbols("r0:3", real=True)
-    entries = sp.symbols("d0:9", real=True)
-    coordinates = (p, u, v)
-    body = [Assign(r, value) for r, value in zip(names, residuals, strict=True)]
-    slopes = [value.diff(x) * (x if x is p else 1) for value in residuals for x in coordinates]
-    body += [Assign(d, value) for d, value in zip(entries, slopes, strict=True)]
-    step = Newton(
-        coordinates, (sp.Integer(1),) * 3, tuple(body), names,
-        (entries[:3], entries[3:6], entries[6:]), (True, False, False), safeguarded=safeguarded,
-    )  # fmt: skip
-    (x, y, t), info = solve(program([step], coordinates), 2.0, 1.0, 0.5, 4.0, target=target)
-    assert float(abs(y - 1)) < 1e-15 and float(abs(t - 2)) < 1e-15
-    assert float(x) == pytest.approx(2 / math.e, rel=1e-15) and info[0] > 0
-
-
-def test_a_singular_jacobian_is_no_exception():
-    # Both equations are the same: no step, and no fixed-point move to rescue it.
-    names, entries = sp.symbols("r0:2", real=True), sp.symbols("d0:4", real=True)
-    body = [Assign(names[0], u + v - a), Assign(names[1], u + v - a)]
-    body += [Assign(d, sp.Integer(1)) for d in entries]
-    step = Newton(
-        (u, v), (sp.Integer(1),) * 2, tuple(body), names, (entries[:2], entries[2:]),
-        (False, False), safeguarded=True,
-    )  # fmt: skip
-    for target in ("python", "mpmath"):
-        _, info = solve(program([step], (u, v)), 3.0, 1.0, 1.0, target=target)
-        assert info[0] < 0
 
 
 # -- panels
@@ -203,29 +145,7 @@ def cut(integrand, *breaks):
     return program([loop], (w,), breaks)
 
 
-@given(st.lists(st.floats(-14, 14), min_size=3, max_size=3))
-def test_kinks_at_moving_places(places):
-    # E[|z - a| + |z - b| + 1(z > c)]; E|z - a| = a erf(a/sqrt(2)) + sqrt(2/pi) exp(-a^2/2).
-    integrand = sp.Abs(z - a) + sp.Abs(z - b) + sp.Heaviside(z - c)
-    namespace = _cut_namespace(integrand)
-    out, info = [0.0], [0.0] * 3
-    namespace["solve"](*places, *legendre(4), out, info)
-    x, y, t = places
-    first = sum(
-        s * math.erf(s / math.sqrt(2)) + math.sqrt(2 / math.pi) * math.exp(-s * s / 2)
-        for s in (x, y)
-    )
-    # four panels of order 16 for each piece: rounding only
-    assert out[0] == pytest.approx(first + math.erfc(t / math.sqrt(2)) / 2, abs=3e-14)
-
-
 _KNOWN: dict = {}
-
-
-def _cut_namespace(integrand):
-    if integrand not in _KNOWN:
-        _KNOWN[integrand] = names_in(solver_source(cut(integrand, a, b, c), "python"))
-    return _KNOWN[integrand]
 
 
 @pytest.mark.parametrize("place", [math.inf, -math.inf, 10.5, -10.5, 1e300])
@@ -247,18 +167,6 @@ def test_a_line_without_breaks_and_its_reach():
     assert total == pytest.approx(1.0, abs=1e-15)
     (total,), _ = solve(found, *legendre(16), reach=2.0)
     assert total == pytest.approx(0.16, abs=0.01)  # P(|z| < 2 shifted by 3) = 0.1587
-
-
-def test_panels_in_mpmath():
-    ctx = mpmath.mp.clone()
-    ctx.dps = 40
-    rule = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(5, ctx.prec)
-    nodes = [(k + (1 + x) / 2) / 8 for k in range(8) for x, _ in rule]
-    weights = [weight / 16 for _ in range(8) for _, weight in rule]
-    found = cut(sp.Abs(z - a), a)
-    (total,), _ = solve(found, 0.5, weights, nodes, target="mpmath", digits=40, reach=14)
-    exact = ctx.erf(0.5 / ctx.sqrt(2)) / 2 + ctx.sqrt(2 / ctx.pi) * ctx.exp(-ctx.mpf(1) / 8)
-    assert abs(total - exact) < ctx.mpf(10) ** -38
 
 
 # -- data
@@ -284,14 +192,6 @@ def test_means_over_two_data_sets():
     assert_allclose(results, [[16.75, 1.0]])
     # 8e-15 for a sum, 32 times of which are the margin of outputs that follow from others.
     assert np.all((errors > 0) & (errors < 3e-13 * results))
-
-
-def test_a_closed_system_needs_no_arrays():
-    found = program([newton(p, sp.log(p) - a, positive=True)], (p,))
-    results, errors, state = np.zeros((2, 1)), np.zeros((2, 1)), np.zeros((2, 3))
-    solver = names_in(solver_source(found, "python"))["solve_batch"]
-    solver(np.array([[0.0], [3.0]]), results, errors, state)
-    assert_allclose(results[:, 0], np.exp([0.0, 3.0]), rtol=1e-15)
 
 
 # -- roots
@@ -337,12 +237,6 @@ def _root_namespace():
         _KNOWN["root"] = names_in(text)
         _KNOWN["root"]["exp"] = lambda x: math.exp(x) if x < 709 else math.inf
     return _KNOWN["root"]
-
-
-def test_roots_to_many_digits():
-    (x,), _ = solve(root_program(root**4 / 4), 3.0, 2.0, target="mpmath", digits=50)
-    # x + 2 x^3 = 3 at x = 1
-    assert abs(x - 1) < mpmath.mpf(10) ** -48
 
 
 def test_roots_at_a_kink_are_bracketed():

@@ -169,6 +169,28 @@ def test_files_solve_on_the_nodes_of_the_solver_in_process(name, file_of):
         assert in_c.values[name] == pytest.approx(value, rel=0, abs=last), name
 
 
+def rise():
+    """y = 1/(1 + y) + E sigmoid(s (z - y)): almost a jump at z = y."""
+    s, y = sp.symbols("s y", positive=True)
+    z = sp.Symbol("z", real=True)
+    value = 1 / (1 + y) + GaussianExpectation(1 / (1 + sp.exp(-s * (z - y))), z)
+    return SaddlePointSystem.from_fixed_point({y: value}, name="rise", parameters=(s,))
+
+
+@pytest.mark.parametrize("target", ["c", pytest.param("numpy", marks=pytest.mark.slow)])
+def test_rules_do_not_step_over_a_narrow_integrand(target, file_of):
+    file = file_of(rise, target)
+    # By parts the mean is P(z > y + t/s) for t of the logistic law: mpmath, 25 digits.
+    for slope, exact in ((3.0, 0.80041776659402542079), (2000.0, 0.77968527272531350765)):
+        value, error = file.solve({"s": slope})["y"]
+        assert abs(value - exact) <= error <= 1e-8
+    # One that no rule resolves is no number: rules that all step over it agree on 0.78.
+    with pytest.raises(RuntimeError, match="scale" if target == "c" else "no solution"):
+        file.solve({"s": 1e7})
+    values, errors, iterations = file.solve_many([[1e7]])
+    assert np.isnan(values[0, 0]) and np.isinf(errors[0, 0]) and iterations[0] < 0
+
+
 def quotients():
     """Quotients that are 0/0 as they stand; at v = 1/4 and Δ = 1/2 the argument is h."""
     h, q = sp.symbols("h q", real=True)
@@ -241,19 +263,26 @@ def test_results_do_not_depend_on_the_number_of_threads(file_of, monkeypatch):
         numba.set_num_threads(before)
 
 
-def test_baked_tables(file_of, tmp_path):
+def tables_of(file_of):
+    """Return the tables of a spiked model at a vector, from the file in plain Python."""
     vector = SPIKED_VECTORS[0]
     whole = file_of(vector.system, "python").module
     fixed = {name: vector.floats[name] for name in whole.TABLE_PARAMETERS}
     levels = whole.levels_at(list(fixed.values()), [])[1]
     names = ("weight", *map(str, lowered_of(vector.system).program.tables))
-    tables = BakedTables(
-        fixed, tuple(dict(zip(names, level.tolist(), strict=True)) for level in levels)
-    )
-    baked = TargetFile(lowered_of(vector.system), "python", tmp_path, tables)
+    made = (dict(zip(names, level.tolist(), strict=True)) for level in levels)
+    return BakedTables(fixed, tuple(made))
+
+
+@pytest.mark.parametrize("target", ["python", "numpy", "c"])
+def test_baked_tables(target, file_of, tmp_path):
+    vector = SPIKED_VECTORS[0]
+    tables = tables_of(file_of)
+    baked = TargetFile(lowered_of(vector.system), target, tmp_path, tables)
     # noise_variance is in the table T_2, so it is fixed, too.
     assert baked.parameters == ("alpha", "beta", "ridge")
-    assert not hasattr(baked.module, "tables") and "spike_strength = " in baked.module.__doc__
+    if target != "c":
+        assert not hasattr(baked.module, "tables") and "spike_strength = " in baked.module.__doc__
     found = baked.solve({name: vector.floats[name] for name in baked.parameters})
     assert_within_estimates(found, vector)
 
@@ -282,7 +311,9 @@ def test_generated_code_holds_nothing_that_is_never_used(target):
 
 NAMES = (
     "lambda for weight out rows rules tables np one ctx rule width mean_u0 u weight_u value_0 "
-    "u_column double gamma exp solve int_ p sum_1 NULL values end function error zeros Inf length"
+    "u_column double gamma exp solve int_ p sum_1 NULL values end function error zeros Inf length "
+    "x j kappa_j node_3 size converged math abs nan expression_0_ fn_erf solution_3 "
+    "entries_3 start_u0 \u03bb"
 ).split()
 
 
@@ -401,12 +432,24 @@ def test_data_are_weighted_relative_to_their_sum_and_checked(target, file_of):
             file.solve(SPECTRUM.floats, wrong)
 
 
-@pytest.mark.parametrize("target", ["python", "numpy", "c", "julia"])
-def test_tables_for_parameters_that_are_none_are_refused(target):
+@pytest.mark.parametrize(
+    ("target", "parameters", "level", "message"),
+    [
+        *(
+            (target, {"delta": 1.0}, {}, r"tables hold values of delta|delta, which the system")
+            for target in ("python", "numpy", "c", "julia")
+        ),
+        ("c", None, {}, r"the tables depend on .*bulk_variance"),
+        ("c", {}, {"mu_0": [math.nan]}, "'mu_0' of the tables holds a number not finite"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(target, parameters, level, message):
     lowered = lowered_of(SPIKED_VECTORS[0].system)
-    level = {name: [1.0] for name in ("weight", *map(str, lowered.program.tables))}
-    with pytest.raises(EmissionError, match=r"tables hold values of delta|delta, which the system"):
-        lowered.files(target, tables=BakedTables({"delta": 1.0}, (level,) * 3))
+    own = dict.fromkeys((lowered.identifiers[p] for p in lowered.table_parameters), 0.5)
+    level = {name: [1.0] for name in ("weight", *map(str, lowered.program.tables))} | level
+    given = {} if parameters is None else own | parameters
+    with pytest.raises(EmissionError, match=message):
+        lowered.files(target, tables=BakedTables(given, (level,) * 3))
 
 
 def test_tables_of_floats_are_refused_where_digits_are_asked_for():

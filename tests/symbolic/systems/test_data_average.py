@@ -49,17 +49,6 @@ def test_derivative_goes_under_the_mean():
     assert NODE.diff(omega) == 0 and NODE.diff(a) == 0
 
 
-def test_columns_are_bound():
-    assert NODE.free_symbols == {V}
-    assert NODE.bound_symbols == [omega, t]
-    assert NODE.subs(omega, 3) == NODE and NODE.xreplace({t: a}) == NODE
-    captured = NODE.subs(V, omega)
-    assert captured.free_symbols == {omega}
-    assert sp.simplify(captured.evaluate(DATA) - NODE.evaluate(DATA).subs(V, omega)) == 0
-    assert NODE.xreplace({V: omega + a}).free_symbols == {omega, a}
-    assert NODE.subs(V, 2).evaluate(DATA) == NODE.evaluate(DATA).subs(V, 2)
-
-
 def test_node_is_rebuilt_from_its_arguments():
     assert NODE.func(*NODE.args) == NODE
     assert pickle.loads(pickle.dumps(NODE)) == NODE

@@ -42,28 +42,6 @@ def names(equations):
     return {str(e.unknown) for e in equations}
 
 
-def test_square_loss():
-    found = structure_of("tanh")
-    newton, overlaps, norms = found.blocks
-    assert [block.linear for block in found.blocks] == [False, True, True]
-    assert [len(c.core) for c in newton.components] == [2]
-    assert names(newton.components[0].core) == {"V_1", "V_2"}
-    assert names(newton.components[0].eliminated) == {"Vhat_1", "Vhat_2"}
-    cores = [names(c.core) for c in overlaps.components if c.core]
-    assert cores == [{"m", "vartheta"}]
-    assert set(map(str, overlaps.unknowns)) == {"m", "vartheta", "varthetahat", "psi", "psihat"}
-    assert [names(c.core) for c in norms.components] == [{"q_1", "q_2"}]
-    assert len({x for block in found.blocks for x in block.unknowns}) == 13
-
-
-def test_square_loss_in_words():
-    assert str(structure_of("tanh")) == (
-        "3 blocks: 2 unknowns Newton {V_1, V_2}, then Vhat_2, Vhat_1; "
-        "2 unknowns linear {m, vartheta}, then varthetahat, psihat, psi; "
-        "2 unknowns linear {q_1, q_2}, then qhat_2, qhat_1"
-    )
-
-
 @pytest.mark.parametrize(
     ("student", "cores"),
     [

@@ -9,23 +9,14 @@ from hypothesis import given, strategies as st
 
 from giantstep.symbolic.systems.random_matrix import (
     MarchenkoPasturAverage,
-    companion as companion_of,
 )
 from giantstep.symbolic.systems.rank_one_perturbation import (
     bulk_edge,
-    companion,
     gram_density,
-    left_resolvent,
-    marchenko_pastur_equations,
-    outlier_equation,
-    perturbed_resolvent,
     rank_one_outlier,
     residue_overlap,
-    right_resolvent,
     secular_determinant,
     singular_value_density,
-    solve_for_outlier,
-    square,
 )
 
 T, beta, x = sp.symbols("T beta x", positive=True)
@@ -50,32 +41,6 @@ def test_the_secular_determinant_is_that_of_the_whole_matrix():
     cross = (u.T * w * gram * a)[0]
     ratio = (z * sp.eye(5) - perturbed).det() / (z * sp.eye(5) - plain).det()
     assert sp.simplify(ratio - secular_determinant(strength, left, right, cross)) == 0
-
-
-def test_woodbury_gives_the_resolvent_along_the_spike():
-    left, right, cross = sp.symbols("phi psi c")
-    found = perturbed_resolvent(T, left, right, cross)
-    plain = sp.Matrix([[left, cross], [cross, right]])
-    exchange = sp.sqrt(T) * sp.Matrix([[0, 1], [1, 0]])
-    assert sp.simplify(found - plain - plain * exchange * found) == sp.zeros(2)
-    assert sp.simplify(found[0, 0].subs(cross, 0) - left / (1 - T * left * right)) == 0
-
-
-def test_the_solution_satisfies_every_equation():
-    at = solve_for_outlier(T, beta)
-    for equation in (*marchenko_pastur_equations(beta), outlier_equation(T)):
-        assert sp.cancel(equation.subs(at)) == 0
-    assert set(at) == {square, companion, left_resolvent, right_resolvent}
-
-
-def test_the_equations_are_those_of_the_resolvent_continued():
-    # G(a + b h) = 1 and h (1 + beta b G) = 1 at a = -x, b = 1, G = -gtilde.
-    g, h = sp.symbols("G h")
-    rule = {right_resolvent: -g, companion: h}
-    first, second, _ = (e.subs(rule) for e in marchenko_pastur_equations(beta))
-    assert sp.expand(first - (g * (-square + h) - 1)) == 0
-    assert sp.expand(second - (h * (1 + beta * g) - 1)) == 0
-    assert companion_of is not None
 
 
 def test_outlier_in_the_letters_of_the_paper():
@@ -138,12 +103,3 @@ def test_densities_have_their_masses_and_mean(ratio):
     assert abs(ctx.quad(gram, squares) - min(1, float(b))) < 1e-9
     assert abs(ctx.quad(lambda v: v * gram(v), squares) - float(b)) < 1e-9
     assert abs(ctx.quad(singular, ends) - 1) < 1e-9
-
-
-def test_the_two_densities_are_one_law():
-    lower, upper = sp.symbols("l r", positive=True)
-    point = {x: sp.Rational(3, 2), lower: sp.Rational(1, 3), upper: sp.Rational(5, 2)}
-    b = sp.Rational(7, 5)
-    mapped = 2 * x * gram_density(x**2, lower, upper) / sp.Min(1, b)
-    difference = mapped - singular_value_density(x, lower, upper, b)
-    assert abs(sp.N(difference.subs(point), 30)) < 1e-28

@@ -115,18 +115,14 @@ def test_names():
         (lambda: fixed_point({q: 1 / (1 + q)}, start={m: 1}), ["start", "m"]),
         (lambda: fixed_point({q: 1 / (1 + q)}, start={q: q}), ["start[q]"]),
         (lambda: fixed_point({q: 1 / (1 + q)}, outputs={"a b": q}), ["outputs", "'a b'"]),
-        (
-            lambda: SaddlePointSystem(
-                "model", (Equation(q, a, q - a), Equation(q, h, q - h)), (a, h)
-            ),
-            ["two equations determine q"],
-        ),
+        (lambda: SaddlePointSystem("model", (Equation(q, a, q - a), Equation(q, h, q - h)), (a, h)),
+         ["two equations determine q"]),
         (lambda: fixed_point({sp.Symbol("w"): a}), ["w must be declared real"]),
         (lambda: fixed_point({q: "a"}), ["equations[q]", "not the text 'a'"]),
         (lambda: fixed_point({q: a}, outputs={"m": "a"}), ["outputs[m]", "not the text 'a'"]),
         (lambda: fixed_point({q: a}, start={q: [1]}), ["start[q]", "not [1]"]),
     ],
-)
+)  # fmt: skip
 def test_arguments(make, words):
     with pytest.raises((ExpressionError, ParameterError, StructureError)) as caught:
         make()

@@ -18,8 +18,6 @@ from giantstep.symbolic.targets.spans import ClosedSymbolSpans, spans_of
 from giantstep.symbolic.targets.subspaces import Subspace
 from giantstep.symbolic.targets.target import target
 
-from ..leaps.catalogue import OPEN_CATALOGUE, chain
-
 
 def staircase(spans, order=1):
     """U_1, U_2, … until nothing is added; every span has to be decided."""
@@ -31,26 +29,6 @@ def staircase(spans, order=1):
             return found
         found.append(span.subspace)
         U = span.subspace
-
-
-@pytest.mark.parametrize("row", OPEN_CATALOGUE, ids=lambda row: row.name)
-def test_catalogue(row):
-    spans = spans_of(target(row.target))
-    assert isinstance(spans, ClosedSymbolSpans)
-    assert spans.relevant_subspace.is_whole
-    first, second = staircase(spans), staircase(spans, 2)
-    assert first == chain(row.staircase, row)
-    assert second == chain(row.second_order, row)
-    assert (not first or not first[-1].is_whole) == row.stops
-    zero = Subspace.zero(spans.dimension)
-    assert spans.conditional_order(zero) == row.leap_index
-    assert spans.conditional_order(Subspace.whole(spans.dimension)) is None
-    # The greedy run over lowest orders; its largest order is the rotation-invariant leap.
-    U, orders = zero, []
-    while not U.is_whole:
-        orders.append(spans.conditional_order(U))
-        U = spans.grow(U, orders[-1], strict=True).subspace
-    assert max(orders) == row.isotropic_leap
 
 
 def test_rows_name_the_monomial_and_the_hermite_terms():
@@ -101,7 +79,6 @@ def test_without_flint_nothing_is_guessed(monkeypatch):
     def refuse(*arguments, **options):
         raise MissingDependencyError("balls need python-flint")
 
-    monkeypatch.setattr("giantstep.symbolic.gaussian.enclosures.require_flint", refuse)
     monkeypatch.setattr("giantstep.symbolic.gaussian.enclosures.require_flint", refuse)
     from giantstep.symbolic.targets.formal_fields import enclosed_number
 

@@ -24,19 +24,15 @@ def rebuilt(terms):
 
 
 EXPRESSIONS = [
-    relu(X[0] - X[1]) ** 2,
-    sp.sign(X[0] * X[1] * X[2]),
-    relu(X[0] * X[1]),
-    sp.Abs(2 * X[0] * X[2]) * X[1],
-    sp.exp(X[0] + X[1] ** 2 / 8) * sp.erf(X[0]),
-    sp.exp((X[0] + X[1]) ** 2 / 8),
-    sp.exp(-(X[0] ** 2) / 2) / (1 + X[1] ** 2),
+    relu(X[0] - X[1]) ** 2, sp.sign(X[0] * X[1] * X[2]), relu(X[0] * X[1]),
+    sp.Abs(2 * X[0] * X[2]) * X[1], sp.exp(X[0] + X[1] ** 2 / 8) * sp.erf(X[0]),
+    sp.exp((X[0] + X[1]) ** 2 / 8), sp.exp(-(X[0] ** 2) / 2) / (1 + X[1] ** 2),
     sp.tanh((X[0] + X[1]) / 2) * sp.sin(X[0] - X[1] + 1) * X[0] * X[2] ** 2,
     (sp.erf(X[0]) + X[1]) ** 3 * (1 + X[2]),
     sp.erf(2 * X[0] + 2 * X[1]) * sp.erf(-X[0] - X[1]),
     sp.erf(sp.sqrt(2) * X[0] + X[1]) * sp.tanh(X[0] - sp.sqrt(2) * X[1]),
     sp.cos(X[0]) * X[0] ** 2 - 3 * sp.cos(X[1]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("expr", EXPRESSIONS, ids=str)

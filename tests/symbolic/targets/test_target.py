@@ -157,7 +157,7 @@ def test_bounds_are_not_wasteful():
 X1, X2 = sp.symbols("x1:3", real=True)
 
 
-def direct(function, variables, alpha, nodes=160):
+def direct(function, variables, alpha, nodes=100):
     """E[f He_α]/α! by a product rule; for smooth functions."""
     points, weights = hermegauss(nodes)
     weights = weights / weights.sum()
@@ -174,14 +174,10 @@ def direct(function, variables, alpha, nodes=160):
 
 
 SMOOTH = [
-    "erf(x1) + x2*tanh(x1)",
-    "x1**2*x2*sin(x1 - x2) - 2",
-    "tanh((x1 + x2)/2)*cos(x1 - x2 + 1)*x2",
-    "exp(x1/2 - x2**2)*(1 + x1)",
-    "softplus(x1 + 2*x2/3) + sigmoid(x2)*x1**3",
-    "erf(x1/2)*erf(2*x1/3)*x2**2",
-    "1/(6 + cos(x1))*x2 + x1*x2",
-]
+    "erf(x1) + x2*tanh(x1)", "x1**2*x2*sin(x1 - x2) - 2", "tanh((x1 + x2)/2)*cos(x1 - x2 + 1)*x2",
+    "exp(x1/2 - x2**2)*(1 + x1)", "softplus(x1 + 2*x2/3) + sigmoid(x2)*x1**3",
+    "erf(x1/2)*erf(2*x1/3)*x2**2", "1/(6 + cos(x1))*x2 + x1*x2",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", SMOOTH)
@@ -438,11 +434,8 @@ def test_relevant_subspace(text, basis):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda: target("(x1 + x2 + x3 + x4 + x5 + x6)**20"),
-            UnsupportedExpressionError,
-            "degree 20 and up to 230230",
-        ),
+        (lambda: target("(x1 + x2 + x3 + x4 + x5 + x6)**20"), UnsupportedExpressionError,
+         "degree 20 and up to 230230"),
         (lambda: target(X1**2_000_000_000 + X2), UnsupportedExpressionError, "degree 2000000000"),
         (lambda: target("He(64, x1)*x2"), UnsupportedExpressionError, "degree 65"),
         (lambda: target(sp.oo * X1), ExpressionError, "real and finite"),
@@ -470,35 +463,22 @@ def test_relevant_subspace(text, basis):
         (lambda: target("1/x1"), AssumptionError, "target"),
         (lambda: target("exp(x1**2)*x2"), AssumptionError, "E.f"),
         (lambda: target("tanh(x1*x2)"), UnsupportedExpressionError, "one linear form"),
-        (
-            lambda: target(sp.Symbol("x1") * sp.Symbol("x1", real=True)),
-            ExpressionError,
-            "same name, different assumptions",
-        ),
-        (
-            lambda: target(X1 * X2, [X1]),
-            ExpressionError,
-            "holds x2, which `variables` does not",
-        ),
+        (lambda: target(sp.Symbol("x1") * sp.Symbol("x1", real=True)), ExpressionError,
+         "same name, different assumptions"),
+        (lambda: target(X1 * X2, [X1]), ExpressionError, "holds x2, which `variables` does not"),
         (lambda: target("x1").he_coefficients(-1), ParameterError, "k must be from 0"),
         (lambda: target("x1").he_coefficients(True), ParameterError, "k must be an integer"),
         (lambda: target("erf(x1)").expansion, AssumptionError, "not a polynomial"),
         (lambda: target("x1 + x9").hermite_tensor(8), ParameterError, "entries"),
         (lambda: target("x1").contract(2, [X1], leave=3), ParameterError, "leave must be 0 or 1"),
         (lambda: target("x1").symbol_part(1, [1, 2]), ParameterError, "1 coordinates"),
-        (
-            lambda: target(activation("tanh(x1*z)", parameters="x1")),
-            ExpressionError,
-            "a parameter named x1, as the coordinate",
-        ),
-        (
-            lambda: target(sp.Symbol("c", imaginary=True) * X1),
-            ParameterError,
-            "c of target must stand for real numbers",
-        ),
+        (lambda: target(activation("tanh(x1*z)", parameters="x1")), ExpressionError,
+         "a parameter named x1, as the coordinate"),
+        (lambda: target(sp.Symbol("c", imaginary=True) * X1), ParameterError,
+         "c of target must stand for real numbers"),
         (lambda: target(sp.Symbol("c", zero=True) * X1), ParameterError, "must stand for real"),
     ],
-)
+)  # fmt: skip
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
