@@ -11,6 +11,7 @@ from giantstep.symbolic.expressions.exact_numbers import require_exact
 from giantstep.symbolic.expressions.expression_documents import read_expression_document
 from giantstep.symbolic.expressions.expression_text import expression_text
 from giantstep.symbolic.expressions.latex_text import parse_latex
+from giantstep.symbolic.gaussian.dynamics_integrals import two_point_integral
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation, JointExpectation
 from giantstep.symbolic.gaussian.hermite_polynomials import affine_argument, hermite_polynomial
 from giantstep.symbolic.gaussian.zero_test import is_exactly_zero
@@ -52,6 +53,7 @@ USES = {
     ),
     "dual_activation": lambda text: gs.dual_activation("erf", u, text),
     "dual value": lambda text: gs.dual_activation("erf", u).value(text),
+    "two_point_integral": lambda text: two_point_integral("erf", [[1, text], [text, 1]]),
     "gradient_expansion": lambda text: gs.gradient_expansion("relu", text),
     "norm": lambda text: gs.gradient_expansion("relu", "x1", norm=text),
     "weights": lambda text: gs.gradient_expansion("relu", "x1").inside([text]),

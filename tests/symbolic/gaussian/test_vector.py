@@ -426,36 +426,3 @@ def test_as_expectations_inside_each_other(integrand, law, depth):
     values = sp.lambdify(variables, found, "numpy")(*np.meshgrid(*[x] * depth))
     mean = values @ weights if depth == 1 else weights @ values @ weights
     assert abs(mean - float(joint.evalf(12))) < 1e-9
-
-
-# -- the averages of online learning
-
-
-def saad_solla(c):
-    """I2, I3 or I4 for g = erf(x/√2): Saad and Solla, Phys. Rev. E 52 (1995) 4225, appendix."""
-    if c.rows == 2:
-        return 2 / sp.pi * sp.asin(c[0, 1] / sp.sqrt((1 + c[0, 0]) * (1 + c[1, 1])))
-    if c.rows == 3:
-        root = (1 + c[0, 0]) * (1 + c[2, 2]) - c[0, 2] ** 2
-        up = c[1, 2] * (1 + c[0, 0]) - c[0, 1] * c[0, 2]
-        return 2 / sp.pi / sp.sqrt(root) * up / (1 + c[0, 0])
-    # Their Λ0, Λ1 and Λ2 over Λ4 are the entries of a Schur complement.
-    inner = (sp.eye(2) + c[:2, :2]).inv()
-    rest = c[2:, 2:] + sp.eye(2) - c[2:, :2] * inner * c[:2, 2:]
-    determinant = (sp.eye(2) + c[:2, :2]).det()
-    angle = sp.asin(rest[0, 1] / sp.sqrt(rest[0, 0] * rest[1, 1]))
-    return 4 / sp.pi**2 / sp.sqrt(determinant) * angle
-
-
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_averages_of_online_learning(size):
-    # E g(x1) g(x2), E g'(x1) x2 g(x3) and E g'(x1) g'(x2) g(x3) g(x4).
-    x = sp.symbols("x1:5", real=True)[:size]
-    g = [erf(u / sp.sqrt(2)) for u in x]
-    slopes = [f.diff(u) for f, u in zip(g, x, strict=True)]
-    factors = {2: g, 3: [slopes[0], x[1], g[-1]], 4: [*slopes[:2], *g[2:]]}[size]
-    draw = random.Random(size)
-    root = sp.Matrix(size, size, lambda i, j: sp.Rational(draw.randint(-4, 4), 3))
-    law = GaussianVector(x, covariance=root * root.T + sp.eye(size) / 5)
-    found = expect_joint(sp.Mul(*factors), law)
-    assert abs(found.evalf(40) - saad_solla(law.covariance).evalf(40)) < 1e-35
