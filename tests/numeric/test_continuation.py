@@ -106,7 +106,7 @@ def test_rows_are_followed_together_from_the_first_anchor(magnet, monkeypatch):
         return found, unknowns
 
     monkeypatch.setattr(continuation, "_rough", rough)
-    rows = np.array([[1.0, 0.5], [0.5, 0.1], [1.5, 0.5], [1.0, 3.0]])
+    rows = np.array([[1.0, 0.5], [0.5, 0.1], [1.5, 0.5], [0.7, 3.0]])
     asked = []
 
     def start_at(chosen, value):
