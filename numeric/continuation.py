@@ -34,6 +34,8 @@ _SETTLED = 0.05
 _CLOSEST = 1e-6
 # Rules that crowd around the steep places of a solution are those of another one so close to it.
 _NEAR = 1e-2
+# How often they may move before the rough solution counts as none.
+_SETTLING = 3
 # Following takes so many solves that compiling pays.
 _MANY = 10**6
 
@@ -115,18 +117,28 @@ def solve_with_continuation(
             kernel, arrays, parameters[rows], start=unknowns, rtol=rtol, workers=workers
         )
 
-    def refined(special: KernelArrays, row: NDArray[np.int64], unknowns: Array) -> BatchSolution:
+    def refined(
+        special: KernelArrays, row: NDArray[np.int64], unknowns: Array, *, certain: bool = False
+    ) -> BatchSolution:
         # Such a row takes so many nodes that compiling pays. Where the rough solution is one of the
-        # coarse rule alone, the next one says so soon, and where integrands are steep.
-        near_by, better = _rough(kernel, special.single(2), parameters[row], unknowns, total=_MANY)
-        if not near_by.converged.all():
-            return near_by
+        # coarse rule alone, the next one says so soon, and where integrands are steep. From far
+        # away Newton's method would look for long on the fine rules, and following does not.
+        for _ in range(_SETTLING):
+            near_by, better = _rough(
+                kernel, special.single(2), parameters[row], unknowns, total=_MANY
+            )
+            if not near_by.converged.all():
+                return near_by
+            settled = np.allclose(better, unknowns, rtol=_NEAR, atol=0.0)
+            if settled:
+                break
+            special, unknowns = _sharper(kernel, sharper, better[0]) or special, better
+        if not (settled or certain):
+            return replace(near_by, converged=np.zeros(1, dtype=bool))
         if rtol >= 1.0:
             finer, _ = _rough(kernel, special.single(1), parameters[row], better, total=_MANY)
             apart = {n: np.abs(x - near_by.values[n]) for n, x in finer.values.items()}
             return replace(finer, errors={n: apart[n] for n in finer.errors})
-        if not np.allclose(better, unknowns, rtol=_NEAR, atol=0.0):
-            special = _sharper(kernel, sharper, better[0]) or special
         return solve_rows(kernel, special, parameters[row], start=better, rtol=rtol, total=_MANY)
 
     reached = np.flatnonzero(found.converged)
@@ -150,7 +162,7 @@ def solve_with_continuation(
             kernel, rules, parameters[row], starts, column, easy, near_by, sharper
         ):
             special = _sharper(kernel, sharper, unknowns[0]) or rules
-            again = refined(special, row, unknowns)
+            again = refined(special, row, unknowns, certain=True)
             if again.converged[0]:
                 put(found, row, again)
                 break
