@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..digits import checked_digits
-from ..errors import AssumptionError, ConvergenceError, ParameterError
+from ..errors import AssumptionError, ParameterError
 from ..numeric.arguments import LEAST_MODERATE, moderate_number
 from ..numeric.optimum import Axis, Differenced, Objective
 from .curves import HasCurves
