@@ -163,6 +163,11 @@ def solve_with_continuation(
         ):
             special = _sharper(kernel, sharper, unknowns[0]) or rules
             again = refined(special, row, unknowns, certain=True)
+            if not again.converged[0]:
+                # What was followed on a finer rule may be far from any solution on the coarse one.
+                again = solve_rows(
+                    kernel, special, parameters[row], start=unknowns, rtol=rtol, total=_MANY
+                )
             if again.converged[0]:
                 put(found, row, again)
                 break
