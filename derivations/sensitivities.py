@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..digits import checked_digits
-from ..errors import AssumptionError, ConvergenceError, ParameterError
+from ..errors import AssumptionError, ParameterError
 from ..numeric.arguments import LEAST_MODERATE, moderate_number
 from ..numeric.optimum import Axis, Differenced, Objective
 from .curves import HasCurves
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_DIFFERENCED_RTOL, _ROUNDING = 1e-10, 1e-12
+# A scan takes rough solutions.
+_DIFFERENCED_RTOL, _SCANNED_RTOL, _ROUNDING = 1e-10, 1.0, 1e-12
 _SYMBOLS = {"step_size": "s", "alpha0": r"\alpha_0", "width": "p"}
 
 
@@ -367,19 +368,22 @@ class ValuesQuestion:
         """Return an output with its gradient by extrapolated differences."""
         place = places(self.model, axes, fixed)
 
-        def values(points: Array) -> tuple[Array, Array]:
+        def values(points: Array, rtol: float = _DIFFERENCED_RTOL) -> tuple[Array, Array]:
             found = np.full((2, len(points)), np.nan)
-            for k, point in enumerate(points):
-                moved, at = place(point)
-                columns = {name: np.array([value]) for name, value in at.items()}
-                with contextlib.suppress(ConvergenceError, AssumptionError):
-                    solved = moved._solve_rows(columns, _DIFFERENCED_RTOL, raising=True)
-                    value, error = solved.values[of][0], solved.errors[of][0]
-                    known = error if np.isfinite(error) else 0.0
-                    found[:, k] = value, known + _ROUNDING * abs(value)
+            models, asked = zip(*map(place, points), strict=True)
+            # Points of one model are solved together.
+            for one in {id(model): model for model in models}.values():
+                rows = [k for k, model in enumerate(models) if model is one]
+                columns = {name: np.array([asked[k][name] for k in rows]) for name in asked[0]}
+                with contextlib.suppress(AssumptionError):
+                    solved = one._solve_rows(columns, rtol, raising=False)
+                    value, error = solved.values[of], solved.errors[of]
+                    known = np.where(np.isfinite(error), error, 0.0)
+                    found[0, rows] = np.where(solved.converged, value, np.nan)
+                    found[1, rows] = known + _ROUNDING * np.abs(value)
             return found[0], found[1]
 
-        return Differenced(values, axes), False
+        return Differenced(values, axes, partial(values, rtol=_SCANNED_RTOL)), False
 
 
 class ModelQuestion:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,12 @@ _SMALLEST_FACTOR = 1.02
 _LARGEST_FACTOR = 30.0
 # Unknowns of a smaller exponent on the way go to a limit.
 _SETTLED = 0.05
+# Logarithm of the ratio of values whose solutions say how it goes on.
+_CLOSEST = 1e-6
 # Rules that crowd around the steep places of a solution are those of another one so close to it.
 _NEAR = 1e-2
+# How often they may move before the rough solution counts as none.
+_SETTLING = 3
 # Following takes so many solves that compiling pays.
 _MANY = 10**6
 
@@ -63,7 +68,8 @@ def solve_with_continuation(
     Parameters
     ----------
     kernel, arrays, parameters, rtol, workers
-        As for :func:`.saddle_point_solver.solve_rows`.
+        As for :func:`.saddle_point_solver.solve_rows`; a tolerance of one or more asks for rough
+        solutions only, where rules crowd those of the medium rule and their distance to the coarse.
     start : array (n, U)
         First values of the unknowns; NaN stands for those of the kernel.
     easier : str or None
@@ -111,14 +117,28 @@ def solve_with_continuation(
             kernel, arrays, parameters[rows], start=unknowns, rtol=rtol, workers=workers
         )
 
-    def refined(special: KernelArrays, row: NDArray[np.int64], unknowns: Array) -> BatchSolution:
+    def refined(
+        special: KernelArrays, row: NDArray[np.int64], unknowns: Array, *, certain: bool = False
+    ) -> BatchSolution:
         # Such a row takes so many nodes that compiling pays. Where the rough solution is one of the
-        # coarse rule alone, the next one says so soon, and where integrands are steep.
-        near_by, better = _rough(kernel, special.single(2), parameters[row], unknowns, total=_MANY)
-        if not near_by.converged.all():
-            return near_by
-        if not np.allclose(better, unknowns, rtol=_NEAR, atol=0.0):
-            special = _sharper(kernel, sharper, better[0]) or special
+        # coarse rule alone, the next one says so soon, and where integrands are steep. From far
+        # away Newton's method would look for long on the fine rules, and following does not.
+        for _ in range(_SETTLING):
+            near_by, better = _rough(
+                kernel, special.single(2), parameters[row], unknowns, total=_MANY
+            )
+            if not near_by.converged.all():
+                return near_by
+            settled = np.allclose(better, unknowns, rtol=_NEAR, atol=0.0)
+            if settled:
+                break
+            special, unknowns = _sharper(kernel, sharper, better[0]) or special, better
+        if not (settled or certain):
+            return replace(near_by, converged=np.zeros(1, dtype=bool))
+        if rtol >= 1.0:
+            finer, _ = _rough(kernel, special.single(1), parameters[row], better, total=_MANY)
+            apart = {n: np.abs(x - near_by.values[n]) for n, x in finer.values.items()}
+            return replace(finer, errors={n: apart[n] for n in finer.errors})
         return solve_rows(kernel, special, parameters[row], start=better, rtol=rtol, total=_MANY)
 
     reached = np.flatnonzero(found.converged)
@@ -142,7 +162,12 @@ def solve_with_continuation(
             kernel, rules, parameters[row], starts, column, easy, near_by, sharper
         ):
             special = _sharper(kernel, sharper, unknowns[0]) or rules
-            again = refined(special, row, unknowns)
+            again = refined(special, row, unknowns, certain=True)
+            if not again.converged[0]:
+                # What was followed on a finer rule may be far from any solution on the coarse one.
+                again = solve_rows(
+                    kernel, special, parameters[row], start=unknowns, rtol=rtol, total=_MANY
+                )
             if again.converged[0]:
                 put(found, row, again)
                 break
@@ -153,41 +178,59 @@ def _together(
     kernel: LoadedKernel, single: KernelArrays, parameters: Array, start: Array, start_at: Start,
     column: int, anchor: float, workers: int | None,
 ) -> tuple[Array, dict[int, dict[float, Array]]]:  # fmt: skip
-    """Follow all rows from one value of a parameter.
+    """Follow all rows from one value of a parameter, those that differ in it alone on one way.
 
     Returns first values, those of `start` where the way ends; and for these rows the last solutions
     on the way, by their values of the parameter.
     """
     first = start.copy()
     known: dict[int, dict[float, Array]] = {}
-    for target in np.unique(parameters[:, column]):
-        rows = np.flatnonzero(parameters[:, column] == target)
-        path: list[tuple[float, Array]] = []
-        value, ratio, near = anchor, _FIRST_FACTOR, start[rows]
-        while len(rows):
-            points = parameters[rows]
-            points[:, column] = value
-            found, unknowns = _rough(kernel, single, points, near, workers)
-            lost = np.flatnonzero(~found.converged)
-            if not path and len(lost):
-                better = start_at(rows[lost], anchor)
-                again, unknowns[lost] = _rough(kernel, single, points[lost], better, workers)
-                put(found, lost, again)
-            kept = found.converged
-            for n in np.flatnonzero(~kept):
-                known[int(rows[n])] = {v: u[n : n + 1] for v, u in path}
-            rows = rows[kept]
-            path = [(v, u[kept]) for v, u in (*path[-1:], (value, unknowns))]
-            if value == target:
-                first[rows] = path[-1][1]
-                break
-            if value > target:
-                value = max(target, value / ratio)
-                ratio = min(ratio**1.5, _LARGEST_FACTOR)
-            else:
-                value = min(target, value * ratio)
-            near = _predicted(path, value)
+    for table in _lines(parameters, column):
+        wanted = parameters[table[0], column]
+        # Down from there, and up: each wanted value is on the way to the farther ones.
+        for places in (np.flatnonzero(wanted <= anchor)[::-1], np.flatnonzero(wanted > anchor)):
+            rows, path = table[:, places], list[tuple[float, Array]]()
+            value, ratio, near = anchor, _FIRST_FACTOR, start[table[:, 0]]
+            reached = 0
+            while rows.size and reached < len(places):
+                points = parameters[rows[:, reached]]
+                points[:, column] = value
+                found, unknowns = _rough(kernel, single, points, near, workers)
+                lost = np.flatnonzero(~found.converged)
+                if not path and len(lost):
+                    better = start_at(rows[lost, reached], anchor)
+                    again, unknowns[lost] = _rough(kernel, single, points[lost], better, workers)
+                    put(found, lost, again)
+                kept = found.converged
+                for n in np.flatnonzero(~kept):
+                    on_way = {v: u[n : n + 1] for v, u in path}
+                    known |= dict.fromkeys(map(int, rows[n, reached:]), on_way)
+                rows = rows[kept]
+                path = [(v, u[kept]) for v, u in (*path[-1:], (value, unknowns))]
+                while reached < len(places) and wanted[places[reached]] == value:
+                    first[rows[:, reached]] = path[-1][1]
+                    reached += 1
+                if reached < len(places):
+                    target = float(wanted[places[reached]])
+                    far = value / ratio if value > target else value * ratio
+                    value = max(target, far) if value > target else min(target, far)
+                    ratio = min(ratio**1.5, _LARGEST_FACTOR)
+                    near = _predicted(path, value)
     return first, known
+
+
+def _lines(parameters: Array, column: int) -> Iterator[NDArray[np.int64]]:
+    """Iterate over tables of rows: what stands in a line differs in one parameter alone.
+
+    All lines of a table have the same values of it, which ascend.
+    """
+    others = np.delete(parameters, column, axis=1)
+    order = np.lexsort((parameters[:, column], *others.T))
+    ends = np.flatnonzero((np.diff(others[order], axis=0) != 0).any(axis=1)) + 1
+    alike: dict[bytes, list[NDArray[np.int64]]] = {}
+    for line in np.split(order, ends):
+        alike.setdefault(parameters[line, column].tobytes(), []).append(line)
+    yield from map(np.stack, alike.values())
 
 
 def _sharper(kernel: LoadedKernel, sharper: Sharper | None, unknowns: Array) -> KernelArrays | None:
@@ -272,11 +315,11 @@ def _predicted(path: list[tuple[float, Array]], value: float) -> Array:
     What is positive and moves is taken for a power of the parameter; what hardly does goes to a
     limit, with a correction that is proportional to the parameter or its inverse.
     """
-    (last, near) = path[-1]
-    if len(path) == 1:
-        return near
-    before, far = path[-2]
+    (last, near), (before, far) = path[-1], path[-2 if len(path) > 1 else -1]
     ratio = math.log(last / before)
+    # Through one solution, or two that are one up to rounding, there is no line.
+    if abs(ratio) < _CLOSEST:
+        return near
     share = math.log(value / last) / ratio
     limit = math.copysign(1.0, before - last)
     rest = ((value / last) ** limit - 1) / (1 - (before / last) ** limit)

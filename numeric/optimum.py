@@ -1,7 +1,7 @@
 """Minima of a function of a few parameters in a box: a scan, descents, and a certificate for each.
 
-The function comes with its gradient, exact or by differences (:class:`Differenced`). Every point of
-a grid that no neighbour is below starts a descent: L-BFGS-B along the gradient, then Newton's
+The function comes with its gradient, exact or by differences (:class:`Differenced`). The lowest
+point of every basin of a grid starts a descent: L-BFGS-B along the gradient, then Newton's
 method to where the gradient vanishes. Hessians are differences of gradients, extrapolated, with an
 error estimate: what makes a minimum certain is that the smallest eigenvalue is above its error.
 Coordinates are logarithms of parameters where these are positive.
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..errors import ConvergenceError
 
 Array = NDArray[np.float64]
+Values = Callable[[Array], tuple[Array, Array]]
 
 # Points of a scan in all; of one axis; for each factor of ten of an axis, and of a linear one.
 _MOST_POINTS, _MOST_ON_AXIS, _LEAST_ON_AXIS = 1200, 400, 3
@@ -34,6 +35,8 @@ _MOST_NEWTON_STEPS = 12
 _MOST_CELLS = 50
 # Relative: values closer than this do not differ.
 _ROUNDING = 1e-12
+# What basins of a scan are as deep as, whatever its errors.
+_SHALLOW = 1e-6
 _FARTHEST = 0.1
 
 
@@ -216,7 +219,7 @@ def search(objective: Objective, axes: Sequence[Axis]) -> Search:
     places = np.stack([x.ravel() for x in np.meshgrid(*lines, indexing="ij")], axis=1)
     descent = _Descent(objective, axes)
     reach = np.array([line[1] - line[0] for line in lines])
-    values, _ = objective.values(descent.parameters(places))
+    values, errors = objective.values(descent.parameters(places))
     if np.isnan(values).all():
         raise ConvergenceError(
             f"there is no solution at any of the {len(places)} points of the scan; give other "
@@ -225,7 +228,7 @@ def search(objective: Objective, axes: Sequence[Axis]) -> Search:
         )
     result: list[LocalMinimum] = []
     failures: list[ConvergenceError] = []
-    for index in _lowest(np.where(np.isnan(values), np.inf, values).reshape(alone)):
+    for index in _lowest(values.reshape(alone), errors.reshape(alone)):
         try:
             new = descent.minimum(places[index], reach)
         except ConvergenceError as failure:
@@ -250,14 +253,36 @@ def _kept(result: Sequence[LocalMinimum]) -> list[LocalMinimum]:
     return [best, *certain] if lower else certain
 
 
-def _lowest(values: Array) -> list[int]:
-    """Return the points of a grid that no neighbour is below, flattened, the lowest first."""
-    padded = np.pad(values, 1, constant_values=np.inf)
+def _lowest(values: Array, errors: Array) -> list[int]:
+    """Return the lowest points of basins of a grid, flattened, the lowest first.
+
+    Basins that are no deeper than errors count as part of the next one.
+    """
+    flat, where = values.ravel(), np.arange(values.size).reshape(values.shape)
+    uncertain = np.minimum(errors, _SHALLOW * np.abs(values)).ravel()
+    padded = np.pad(where, 1, constant_values=-1)
     around = np.lib.stride_tricks.sliding_window_view(padded, (3,) * values.ndim)
-    least = around.reshape(*values.shape, -1).min(axis=-1)
-    places = np.flatnonzero((values <= least) & np.isfinite(values))
-    order = np.argsort(values.ravel()[places], kind="stable")
-    return [int(k) for k in places[order][:_MOST_STARTS]]
+    basin: dict[int, int] = {}
+    found = []
+
+    def lowest_of(k: int) -> int:
+        while basin[k] != k:
+            k = basin[k]
+        return k
+
+    # Basins meet where the water that rises in them does.
+    for k in map(int, np.argsort(flat, kind="stable")):
+        if not np.isfinite(flat[k]):
+            continue
+        near = {lowest_of(j) for j in around.reshape(len(flat), -1)[k].tolist() if j in basin}
+        first = min(near, key=lambda j: (flat[j], j), default=k)
+        for j in near - {first}:
+            if flat[k] - flat[j] > uncertain[k] + uncertain[j]:
+                found.append(j)
+            basin[j] = first
+        basin[k] = first
+    found += [k for k, lowest in basin.items() if k == lowest]
+    return sorted(found, key=lambda k: (flat[k], k))[:_MOST_STARTS]
 
 
 class _Descent:
@@ -268,6 +293,7 @@ class _Descent:
         self.low, self.high = np.array([axis.ends for axis in axes], dtype=float).T
         self.units = np.array([axis.unit for axis in axes])
         self.evaluations = 0
+        self._known: tuple[bytes, Slopes] | None = None
 
     def parameters(self, places: Array) -> Array:
         """Return the parameters at rows of coordinates."""
@@ -278,10 +304,16 @@ class _Descent:
     def at(self, places: Array, *, rounding: bool = False) -> Slopes:
         """Return the function with derivatives with respect to the coordinates."""
         points = self.parameters(places)
+        key = points.tobytes()
+        # Steps of a search begin where the one before ended.
+        if self._known is not None and self._known[0] == key and not rounding:
+            return self._known[1]
         self.evaluations += len(points)
         result = self.objective.slopes(points, rounding=rounding)
         paces = self._paces(points)
-        return Slopes(result.value, result.gradient * paces, result.error * paces)
+        found = Slopes(result.value, result.gradient * paces, result.error * paces)
+        self._known = key, found
+        return found
 
     def _paces(self, points: Array) -> Array:
         return np.array(
@@ -314,7 +346,7 @@ class _Descent:
         result = minimize(
             relative, start / units, jac=True, method="L-BFGS-B",
             bounds=list(zip(low / units, high / units, strict=True)),
-            options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 60},
+            options={"ftol": 1e-13, "gtol": 1e-6, "maxiter": 60},
         ).x  # fmt: skip
         # Bounds are met exactly, whatever the units round.
         place = np.where(
@@ -460,16 +492,16 @@ class Differenced:
     values : callable
         Returns values at points (m, n), NaN where there is none, and estimated errors.
     axes : sequence of Axis
+    rough : callable, optional
+        Returns the same, sooner and with larger errors: for the scan.
     """
 
-    def __init__(
-        self, values: Callable[[Array], tuple[Array, Array]], axes: Sequence[Axis]
-    ) -> None:
-        self._values, self._axes = values, axes
+    def __init__(self, values: Values, axes: Sequence[Axis], rough: Values | None = None) -> None:
+        self._values, self._axes, self._rough = values, axes, rough or values
 
     def values(self, points: Array) -> tuple[Array, Array]:
         """Return values and their errors."""
-        return self._values(points)
+        return self._rough(points)
 
     def slopes(self, points: Array, *, rounding: bool = False) -> Slopes:
         """Return values and differences; errors of the values count in any case.

@@ -10,7 +10,8 @@ Result 3.1.
 **Parameters at which an output of spiked random features is smallest.** The gradient is that of the
 saddle-point equations (:mod:`..kernels.optima`); parameters of the gradient step act through the
 spike that they produce. Convex readouts and vocabularies, whose equations take
-minutes to differentiate, are searched by extrapolated differences of their values.
+longer to differentiate than a search by extrapolated differences of their values, are searched by
+these.
 """
 
 from __future__ import annotations
@@ -620,10 +621,6 @@ def _exact_step_rates(model: SpikedRandomFeatures) -> Callable[[str], dict[str, 
 # ------------------------------------------------------------------ optimal
 
 Array = NDArray[np.float64]
-
-# Of the values of readouts and vocabularies, where these do not say: rounding and a stop rule.
-_RELATIVE = 1e-12
-_RTOL = 1e-10
 
 
 def spiked_optimum(

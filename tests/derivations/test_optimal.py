@@ -221,3 +221,41 @@ def test_the_square_loss_as_a_convex_loss_has_the_same_optimum():
     wanted = features.optimum(**asked)
     assert found.ridge == pytest.approx(wanted.ridge, abs=found.error + wanted.error)
     assert found.ridge == pytest.approx(wanted.ridge, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_two_parameters_of_a_readout_are_searched_by_values_of_many_penalties_at_once(monkeypatch):
+    features = SpikedRandomFeatures("erf", "sin", step_size=2, alpha0=4, noise_variance=0.1)
+    readout = features.with_loss("square")
+    asked = []
+    solve = gs.ConvexReadout.solve_many
+
+    def solve_many(self, alpha, ridge, **options):
+        asked.append((len(ridge), options["rtol"]))
+        return solve(self, alpha, ridge, **options)
+
+    monkeypatch.setattr(gs.ConvexReadout, "solve_many", solve_many)
+    question = {"over": [*BOUNDS], "alpha": 1.5, "bounds": BOUNDS}
+    found, wanted = readout.optimum(**question), features.optimum(**question)
+    assert found.kind == wanted.kind and found.scan == wanted.scan
+    for name, value in wanted.point.items():
+        assert found.point[name] == pytest.approx(value, abs=found.errors[name] + 1e-9)
+    # The scan has a call for each step size; descents are solved to many digits.
+    rough = [count for count, rtol in asked if rtol >= 1]
+    assert rough == [wanted.scan[0]] * wanted.scan[1]
+
+
+@pytest.mark.slow
+def test_sample_complexities_and_penalties_of_readouts_go_in_pairs():
+    readout = SpikedRandomFeatures("erf", "sin", step_size=2, alpha0=4).with_loss("square")
+    alphas, ridges = [2.0, 0.5, 2.0], [0.1, 3.0, 1e-4]
+    together = readout.solve_many(alphas, ridges).values["test_error"]
+    alone = [
+        readout.solve(alpha=a, ridge=r).test_error for a, r in zip(alphas, ridges, strict=True)
+    ]
+    np.testing.assert_allclose(together, alone, rtol=1e-12)
+    np.testing.assert_allclose(
+        readout.solve_many(2.0, ridges).values["test_error"][::2], alone[::2]
+    )
+    with pytest.raises(ParameterError, match="one length, or be numbers, got 3 and 2 values"):
+        readout.solve_many(alphas, ridges[:2])

@@ -1,5 +1,6 @@
 """Rough solutions on coarse rules, and solutions that are followed from easier parameters."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -97,7 +98,7 @@ def test_rows_are_followed_together_from_the_first_anchor(magnet, monkeypatch):
         return found, unknowns
 
     monkeypatch.setattr(continuation, "_rough", rough)
-    rows = np.array([[1.0, 0.5], [0.5, 0.1], [1.5, 0.5], [1.0, 3.0]])
+    rows = np.array([[1.0, 0.5], [0.5, 0.1], [1.5, 0.5], [0.7, 3.0]])
     asked = []
 
     def start_at(chosen, value):
@@ -139,6 +140,38 @@ def test_where_the_way_together_ends_rows_are_followed_from_there(magnet, monkey
     assert {float(u[0, 0]) for u in known[1].values()} == set(known[1]) == {2.0, 0.5}
 
 
+def test_rows_that_differ_in_one_parameter_are_passed_on_one_way(magnet, monkeypatch):
+    kernel, arrays = magnet
+    column = kernel.parameters.index("h")
+    asked = []
+
+    def rough(kernel, single, points, first, workers=None, total=None):
+        values = points[:, column : column + 1]
+        asked.append(float(values[0, 0]))
+        return SimpleNamespace(converged=values[:, 0] > 0.005), values
+
+    monkeypatch.setattr(continuation, "_rough", rough)
+    wanted = [0.02, 3.0, 0.001, 0.4, 0.02, 0.002, 9.0]
+    rows = np.full((len(wanted), 2), 1.5)
+    rows[:, column] = wanted
+    start = np.full((len(wanted), 1), -1.0)
+    first, known = continuation._together(
+        kernel,
+        arrays.single(2),
+        rows,
+        start,
+        lambda chosen, value: start[chosen],
+        column,
+        0.5,
+        None,
+    )
+    # Two rows may be one, and what has no solution ends the way for all that are farther.
+    np.testing.assert_array_equal(first[:, 0], [0.02, 3.0, -1.0, 0.4, 0.02, -1.0, 9.0])
+    assert sorted(known) == [2, 5] and known[2] == known[5] and 0.02 in known[2]
+    assert [h for h in asked if h in wanted] == [0.4, 0.02, 0.002, 3.0, 9.0]
+    assert asked.count(0.5) == 2
+
+
 @pytest.mark.slow
 def test_rows_with_steep_integrands_are_solved_on_arrays_of_their_own(magnet):
     kernel, arrays = magnet
@@ -163,6 +196,9 @@ def test_the_next_first_value_goes_on_a_power_law_where_there_is_one():
     path = [(100.0, np.array([[1e-2, -1.0, 0.0]])), (10.0, np.array([[1e-1, -2.0, 0.5]]))]
     np.testing.assert_allclose(_predicted(path, 1.0), [[1.0, -3.0, 1.0]])
     np.testing.assert_array_equal(_predicted(path[:1], 1.0), path[0][1])
+    # Solutions at values that differ by rounding say nothing about the way.
+    same = [(1.0, path[0][1]), (math.nextafter(1.0, 2.0), path[1][1])]
+    np.testing.assert_array_equal(_predicted(same, 0.1), path[1][1])
 
 
 def test_following_ends_after_counted_evaluations(magnet, monkeypatch):

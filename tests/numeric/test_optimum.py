@@ -1,10 +1,13 @@
 """Minima in a box: known ones, at ends, several, none; differences and their errors."""
 
+import math
+from functools import partial
+
 import numpy as np
 import pytest
 
 from giantstep.errors import ConvergenceError
-from giantstep.numeric.optimum import Axis, Differenced, Slopes, search
+from giantstep.numeric.optimum import Axis, Differenced, Slopes, _lowest, search
 
 
 class Function:
@@ -138,3 +141,28 @@ def test_errors_of_differences_are_not_understated(axis):
     away = np.abs(found.gradient - np.cos(points))
     assert (away <= found.error).all() and (away < 1e-4).all()
     assert away[1] < 1e-8
+
+
+def test_basins_no_deeper_than_errors_of_a_scan_are_no_starts():
+    line = np.array([3.0, 1.0, 2.0, 0.5, 0.5 + 1e-9, 0.5, math.nan, 4.0, 4.0])
+    exact, rough = np.zeros(9), np.full(9, 1e-7)
+    assert _lowest(line, exact) == [3, 5, 1, 7]
+    assert _lowest(line, rough) == [3, 1, 7]
+    # However large errors are, a deep basin is one.
+    assert _lowest(line, np.full(9, 10.0)) == [3, 1, 7]
+    assert _lowest(
+        np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 2.0], [3.0, 2.0, 0.0]]), np.zeros((3, 3))
+    ) == [8, 0]
+
+
+def test_a_scan_may_be_rough():
+    axes = [Axis("x", -1, 1, logarithmic=False)]
+    asked = []
+
+    def values(points, error=0.0):
+        asked.append((len(points), error))
+        return (points[:, 0] - 0.3) ** 2, np.full(len(points), error)
+
+    (best,) = search(Differenced(values, axes, partial(values, error=1e-3)), axes).minima
+    assert best.point[0] == pytest.approx(0.3, abs=1e-9)
+    assert asked[0] == (25, 1e-3) and {error for _, error in asked[1:]} == {0.0}

@@ -13,7 +13,7 @@ import numpy as np
 import sympy as sp
 
 from ....errors import ParameterError
-from ....numeric.arguments import positive_array, positive_number, whole_number
+from ....numeric.arguments import positive_array, whole_number
 from ....numeric.cache import FileCache
 from ....numeric.saddle_point_solver import BatchSolution
 from ....symbolic.expressions.activations import activation, z as variable
@@ -26,7 +26,6 @@ from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import SavedModel
 from ...kernels.arguments import Tie
 from ...kernels.kernel import Kernel
-from ...kernels.sweep import groups_of_rows, joined
 from ...sensitivities import Directions
 from ...teachers import refuse_directions
 from ..arguments import checked_width
@@ -289,16 +288,16 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
         )
 
     def solve_many(
-        self, alpha: object, ridge: float, *, rtol: float = _RTOL, workers: int | None = None
+        self, alpha: object, ridge: object, *, rtol: float = _RTOL, workers: int | None = None
     ) -> BatchSolution:
-        """Solve at many sample complexities.
+        """Solve at many sample complexities, ridge penalties or pairs of both.
 
         Parameters
         ----------
-        alpha : array-like (n,)
+        alpha : float or array-like (n,)
             Sample complexities, all positive.
-        ridge : float
-            Ridge penalty λ > 0.
+        ridge : float or array-like (n,)
+            Ridge penalties λ > 0.
         rtol : float
             Wanted relative quadrature error of the test error.
         workers : int, optional
@@ -312,10 +311,16 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
             If a point has no solution that is found; names the first.
         """
         alphas = np.atleast_1d(positive_array("alpha", alpha))
-        ridge = positive_number("ridge", ridge)
+        ridges = np.atleast_1d(positive_array("ridge", ridge))
+        if len(alphas) != len(ridges) and 1 not in (len(alphas), len(ridges)):
+            raise ParameterError(
+                f"alpha and ridge must have one length, or be numbers, got {len(alphas)} and "
+                f"{len(ridges)} values"
+            )
+        alphas, ridges = np.broadcast_arrays(alphas, ridges)
         if workers is not None:
             workers = whole_number("workers", workers)
-        return self._solver.solve(alphas, ridge, rtol=rtol, workers=workers)
+        return self._solver.solve(alphas, ridges, rtol=rtol, workers=workers)
 
     @property
     def _aspect(self) -> float:
@@ -423,12 +428,7 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
 
     def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
         def solve(model: ConvexReadout, at: Columns) -> BatchSolution:
-            groups = groups_of_rows(at["ridge"][:, None])
-            parts = [
-                model.solve_many(at["alpha"][g], float(at["ridge"][g[0]]), rtol=rtol, workers=1)
-                for g in groups
-            ]
-            return joined(parts, groups)
+            return model.solve_many(at["alpha"], at["ridge"], rtol=rtol, workers=1)
 
         return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
 

@@ -213,9 +213,9 @@ class ReadoutSolver:
         return tuple((float(k.subs(numbers)), float(slope.subs(numbers))) for k, slope in found)
 
     def solve(
-        self, alphas: NDArray[np.float64], ridge: float, *, rtol: float, workers: int | None
+        self, alphas: Array, ridges: Array, *, rtol: float, workers: int | None
     ) -> BatchSolution:
-        """Solve at many sample complexities.
+        """Solve at many sample complexities and ridge penalties, one of each for every row.
 
         Raises
         ------
@@ -226,7 +226,7 @@ class ReadoutSolver:
         """
         kernel = self.kernel
         self._require_a_minimum()
-        columns: dict[str, Any] = {**self.values, "alpha": alphas, "ridge": ridge}
+        columns: dict[str, Any] = {**self.values, "alpha": alphas, "ridge": ridges}
         parameters = np.stack(
             [np.broadcast_to(columns[name], alphas.shape) for name in kernel.parameters], axis=1
         ).astype(float)
