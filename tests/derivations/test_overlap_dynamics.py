@@ -561,6 +561,10 @@ def test_wrong_questions_are_refused():
         FIRST.at(alpha=3)
     with pytest.raises(ParameterError, match="time or steps"):
         FIRST.flow()
+    with pytest.raises(ParameterError, match="steps must be at most 10000000000"):
+        FIRST.trajectory(steps=10**12, every=10**9)
+    with pytest.raises(ParameterError, match="every must be at least 300, so that"):
+        FIRST.trajectory(steps=3 * 10**9, every=200)
     with pytest.raises(ParameterError, match="dimension must be given"):
         FIRST.simulate(steps=1)
     with pytest.raises(ParameterError, match="alpha0 must be finite"):
