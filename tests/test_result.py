@@ -73,7 +73,6 @@ MAGNET = lower(
         {M: sp.tanh(BETA * (M + H))}, name="magnet", parameters=(BETA, H)
     )
 )
-ENERGY = FreeEnergy(M**2 / 2 - sp.log(2 * sp.cosh(BETA * (M + H))) / BETA, (M,), (), (BETA, H))
 
 
 ISING = lower(

@@ -235,7 +235,7 @@ class FixedPoints:
     def first_order(self) -> float | None:
         """The α at which Bayes leaves the branch of AMP discontinuously; None without a jump."""
         turns = sorted(self.spinodals, key=lambda turn: turn[1])
-        q, a = self._grid
+        _, a = self._grid
         if len(turns) == 1 and not self.starts and self.recovery == math.inf and a[0] > a[1]:
             # Of a curve that begins by falling, 0 is the branch of AMP up to the threshold.
             turns.append((0.0, float(a[0])))

@@ -25,11 +25,10 @@ TEACHERS = {
     "sin(1.5*z) (centred)": "sin(3*z/2)",
     "sin+cos (centred)": "sin(z) + cos(z)",
 }
-CASES = [pytest.param(case, id=f"{case['student']}-{case['width']}") for case in REFERENCE]
 
 
 @cache
-def model(number: int) -> tuple[StepAtWidth, gs.OneGradientStep]:
+def model(number):
     case = REFERENCE[number]
     step = gs.OneGradientStep(
         STUDENTS.get(case["student"], case["student"]), TEACHERS[case["teacher"]],
@@ -40,11 +39,11 @@ def model(number: int) -> tuple[StepAtWidth, gs.OneGradientStep]:
     return step.at_width(case["width"], degrees=case["degrees"]), step
 
 
-def penalty(number: int):
+def penalty(number):
     return gs.paper_ridge(float(REFERENCE[number]["paper_ridge"]))
 
 
-def erf_step(**changes) -> gs.OneGradientStep:
+def erf_step(**changes):
     given = {"alpha": 4, "beta": 1.5, "step_size": 6, "noise_variance": 0.05} | changes
     return gs.OneGradientStep("erf", "He(1, z) + He(3, z)/6", **given)
 
@@ -337,6 +336,7 @@ def test_wrong_questions_are_refused(ask, error, message):
         ask()
 
 
+@pytest.mark.slow
 def test_optima_are_those_of_curves():
     step = erf_step(step_size=12).at_width(4000)
     bounds = {"ridge": (0.05, 50), "step_size": (1.0, 12.0)}

@@ -105,7 +105,11 @@ RULES = [
     (LOSS.diff(x, 2), 40 * sigmoid(40 - 40 * x) * sigmoid(40 * x - 40), {"x": -16.0}),
     (1 / (2 + 2 * exp(x)), sigmoid(-x) / 2, {"x": 700.0, "no failure": None}),
     (cosh(x) ** -2, sp.sech(x) ** 2, {"x": 300.0, "no failure": None}),
-    (sp.sinh(x) ** 2 / (1 + p * cosh(x)) ** 2, tanh(x) ** 2 / (p + sp.sech(x)) ** 2, {"x": 400.0, "p": 0.3}),
+    (
+        sp.sinh(x) ** 2 / (1 + p * cosh(x)) ** 2,
+        tanh(x) ** 2 / (p + sp.sech(x)) ** 2,
+        {"x": 400.0, "p": 0.3},
+    ),
     ((cosh(x) - y * sp.sinh(x)) / (1 + p * cosh(x)), None, {"x": 800.0, "p": 0.3, "y": 2.0}),
     (log(1 + x), log1p(x), {"x": 1e-9}),
     (log(1 + x**2 + y), log1p(x**2 + y), {"x": 1e-5, "y": 1e-9}),
