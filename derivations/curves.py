@@ -321,9 +321,9 @@ class HasCurves(ABC):
             )
         return found
 
-    def _order_parameters(self) -> tuple[str, ...]:
+    def _with_landscape(self) -> tuple[str, ...]:
         """Return what :meth:`landscape` is over; none where there is no free energy."""
-        return () if self._no_landscape else tuple(self._equations().order_parameters())
+        return () if self._no_landscape else tuple(self._equations().with_landscape())
 
     def _equations(self) -> Any:
         """Return the kernel whose free energy is that of the model."""

@@ -39,6 +39,8 @@ _FACTOR = 8.0
 # Of its maximum, what one sees of a density.
 _VISIBLE = 1e-3
 _NOTHING = "nothing"
+_COMPUTED = "computing …"
+_FIRST_COMPUTED = "computing … what is compiled at first use takes up to a minute"
 _PLAIN = (str, int, float, tuple)
 _FIRST = {"alpha": 2.0, "ridge": 0.1}
 
@@ -118,7 +120,7 @@ def _of_model(model: HasCurves) -> Subject:
         return bulk.points[seen], density[seen], [float(x) for x in found.outliers]
 
     # Of many letters, say, there is no kernel. Lines of models may take a minute: when asked for.
-    overlaps = _told(lambda _: model._order_parameters(), {})[0]
+    overlaps = _told(lambda _: model._with_landscape(), {})[0]
 
     def code(values: Values) -> str:
         made, asked = parted(values)
@@ -143,7 +145,7 @@ def _of_kernel(kernel: Kernel) -> Subject:
         lambda values: kernel.solve(**values),
         lambda values: f"print(kernel.solve({_arguments(values)}))",
         landscape=partial(kernel.landscape, points=_LANDSCAPE_POINTS),
-        unknowns=kernel.order_parameters(),
+        unknowns=kernel.with_landscape(),
     )  # fmt: skip
 
 
@@ -178,12 +180,14 @@ class ExplorePage:
     """The widgets and figures of one visit, and what moves them.
 
     `query` holds first values from the address, where they are numbers; where the page is
-    `embedded`, the address of the window is that of something else.
+    `embedded`, the address of the window is that of something else. A page that is `later` shows
+    nothing until :meth:`begin`.
     """
 
     def __init__(
-        self, subject: Subject, query: Mapping[str, str] | None = None, *, embedded: bool = False
-    ) -> None:
+        self, subject: Subject, query: Mapping[str, str] | None = None, *, embedded: bool = False,
+        later: bool = False,
+    ) -> None:  # fmt: skip
         from bokeh.models import Button, ColumnDataSource, CustomJS, Div, Legend, Select, TextInput
         from bokeh.plotting import figure
 
@@ -198,7 +202,7 @@ class ExplorePage:
         axes = sorted(subject.values, key=lambda name: name != "alpha")
         self.over = chosen("over", "curve over", axes)
         self.of = chosen("of", "landscape of", list(subject.unknowns))
-        self.status, self.table = Div(text=""), Div(text="")
+        self.status, self.table, self.busy = Div(text=""), Div(text=""), Div(text="")
         self.link = TextInput(title="permalink", disabled=True)
         self.python = TextInput(title="as Python", disabled=True)
         self.copy = Button(label="copy as Python")
@@ -235,7 +239,18 @@ class ExplorePage:
         for select in (self.over, self.of):
             select.on_change("value", self.settle)
         self.beside = ThreadPoolExecutor(1)
-        self.follow("value", None, None)
+        if not later:
+            self.follow("value", None, None)
+
+    def begin(self, document: Any) -> None:
+        """Compile beside the page, which says so meanwhile, and then answer."""
+        self.busy.text = _FIRST_COMPUTED
+
+        def compiled() -> None:
+            _told(self.subject.solve, self.values)
+            document.add_next_tick_callback(lambda: self.settle("value", None, None))
+
+        self.beside.submit(compiled)
 
     def _slider(self, name: str, text: str | None) -> Any:
         from bokeh.models import CustomJSTickFormatter, Slider
@@ -286,6 +301,7 @@ class ExplorePage:
         if document is None:
             self._update_slow(*self._slow(values, of))
             return
+        self.busy.text = _COMPUTED
 
         def computed() -> None:
             # Of sliders that moved meanwhile the last one counts.
@@ -324,6 +340,7 @@ class ExplorePage:
         self.data["here"].data = {"x": [values[over]] * len(marks), "y": marks}
 
     def _update_slow(self, spectrum: Any, landscape: Any, told: str) -> None:
+        self.busy.text = ""
         self.status.text = "<br>".join(filter(None, [self.status.text, told]))
         if spectrum is not None:
             x, density, outliers = spectrum
@@ -351,7 +368,7 @@ class ExplorePage:
         picked = [self.over, *([self.of] if self.subject.unknowns else [])]
         left = column(*self.sliders.values(), *picked, self.copy, self.python, self.link)
         beside = column(row(*self.figures[:2]), row(self.table, *self.figures[2:]))
-        return column(self.status, row(left, beside))
+        return column(self.busy, self.status, row(left, beside))
 
 
 @dataclass(frozen=True)
@@ -384,10 +401,10 @@ def serve(model: object, *, port: int = 0, embedded: bool = False, **values: flo
         given = document.session_context.request.arguments
         query = {name: texts[0].decode("utf-8", "replace") for name, texts in given.items()}
         document.title = subject.title
-        page = ExplorePage(subject, query, embedded=embedded)
+        page = ExplorePage(subject, query, embedded=embedded, later=True)
         document.add_root(page.layout())
         document.on_session_destroyed(lambda context: page.beside.shutdown(wait=False))
-        document.add_next_tick_callback(lambda: page.settle("value", None, None))
+        page.begin(document)
 
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

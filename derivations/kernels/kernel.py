@@ -348,6 +348,7 @@ class Kernel(Typeset):
         phase_diagram = _phase_diagram.phase_diagram
         landscape = _landscape.landscape
         order_parameters = _landscape.order_parameters
+        with_landscape = _landscape.with_landscape
         iterate = _families.iterate
         flow = _families.flow
         sensitivities = _sensitivities.sensitivities
@@ -362,6 +363,7 @@ class Kernel(Typeset):
         phase_diagram = given_by(f"{__package__}.phase_diagram", "phase_diagram")
         landscape = given_by(f"{__package__}.landscape", "landscape")
         order_parameters = given_by(f"{__package__}.landscape", "order_parameters")
+        with_landscape = given_by(f"{__package__}.landscape", "with_landscape")
         iterate = given_by(f"{__package__}.families", "iterate")
         flow = given_by(f"{__package__}.families", "flow")
         sensitivities = given_by(f"{__package__}.sensitivities", "sensitivities")

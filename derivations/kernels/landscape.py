@@ -15,7 +15,7 @@ from ...numeric.arguments import whole_number
 from ...pages import Block, Table
 from ...pictures import Line, Lines
 from ...result import Result
-from ...symbolic.systems.equations import stationarity
+from ...symbolic.systems.equations import maximum_matching, stationarity
 from ...symbolic.systems.saddle_point import SaddlePointSystem
 from .arguments import known_names
 from .families import VALUE, Extremum, OpenKernel, numbers_of
@@ -247,8 +247,31 @@ def landscape(
     )  # fmt: skip
 
 
+def with_landscape(kernel: Kernel, /) -> tuple[str, ...]:
+    """Return the order parameters that leave the other variables determined where they are held.
+
+    By the structure of the conditions alone: a free energy that is linear in what is left couples
+    fewer of its variables than there are.
+    """
+    given = OpenKernel(kernel=kernel, parameters={})
+    known, (variables, _) = order_parameters(kernel), given.variables
+    free_energy = given.open.system.free_energy
+    if free_energy is None or not variables:
+        return known
+    held_in = {
+        x: [y for y in variables if y in condition.free_symbols]
+        for x, condition in stationarity(free_energy).items()
+    }
+
+    def determined(held: sp.Symbol) -> bool:
+        left = {x: [y for y in ys if y != held] for x, ys in held_in.items() if x != held}
+        return len(maximum_matching(left)) == len(variables) - 1
+
+    return tuple(name for name in known if determined(given.symbol(name)))
+
+
 def order_parameters(kernel: Kernel, /) -> tuple[str, ...]:
-    """Return the unknowns that :meth:`landscape` takes; none without a free energy."""
+    """Return the unknowns in which the free energy is stationary; none without one."""
     given = OpenKernel(kernel=kernel, parameters={})
     if given.open.free_energy is None:
         return ()

@@ -31,6 +31,8 @@ Fill = Callable[[Array], float]
 _WORTH = 300_000
 # Steps of a compiled loop between two moves of the bar.
 _CHUNK = 2_000
+# Of a trajectory: more would take days, and recorded ones more than the memory.
+MOST_STEPS, MOST_RECORDED = 10**10, 10**7
 
 
 @dataclass(frozen=True)
@@ -270,7 +272,13 @@ class StateKernel:
             was recorded.
         """
         self._require("map")
-        steps, every = whole_number("steps", steps, minimum=0), whole_number("every", every)
+        steps = whole_number("steps", steps, minimum=0, maximum=MOST_STEPS)
+        every = whole_number("every", every)
+        if steps // every > MOST_RECORDED:
+            raise ParameterError(
+                f"every must be at least {-(-steps // MOST_RECORDED)}, so that no more than "
+                f"{MOST_RECORDED} of {steps} steps are recorded; got {every}"
+            )
         module = self._module(steps + 1)
         memory = module.new_memory(self.row(start), self.given(parameters))
         rows, errors, numbers = [], [], []

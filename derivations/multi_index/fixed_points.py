@@ -234,16 +234,21 @@ class FixedPoints:
     @cached_property
     def first_order(self) -> float | None:
         """The α at which Bayes leaves the branch of AMP discontinuously; None without a jump."""
-        high = [a for q, a in self.spinodals]
-        if len(high) < 2 and not (high and self.recovery < math.inf):
-            return None
-        low, top = (min(high), max(high)) if len(high) > 1 else (self.recovery, high[0])
-        if low == self.recovery:
-            return low if low < top else None
+        turns = sorted(self.spinodals, key=lambda turn: turn[1])
+        _, a = self._grid
+        if len(turns) == 1 and not self.starts and self.recovery == math.inf and a[0] > a[1]:
+            # Of a curve that begins by falling, 0 is the branch of AMP up to the threshold.
+            turns.append((0.0, float(a[0])))
+        if len(turns) < 2:
+            return self.recovery if turns and self.recovery < turns[0][1] else None
+        (begins, low), (ends_at, top) = turns[0], turns[-1]
 
         def difference(alpha: float) -> float:
-            found = self.reached(alpha).overlaps
-            return self.free_entropy(found[0], alpha) - self.free_entropy(found[-1], alpha)
+            # Below its spinodal the branch of AMP may be 0, which is none of the overlaps; next to
+            # a spinodal the rough curve may miss both of two roots.
+            found = self.reached(alpha)
+            below, above = min(found.amp, ends_at), max((begins, *found.overlaps))
+            return self.free_entropy(below, alpha) - self.free_entropy(above, alpha)
 
         margin = 1e-6 * (top - low)
         ends = difference(low + margin), difference(top - margin)

@@ -466,7 +466,7 @@ class MultiIndex(SavedModel, HasOptima):
         self._require_one("the free energy over an overlap")
         if "alpha" not in asked:
             raise ParameterError("alpha is missing: give alpha=...")
-        known_names((of,), self._order_parameters(), "order parameter")
+        known_names((of,), self._with_landscape(), "order parameter")
         ratio = positive_number("alpha", asked["alpha"])
         low, high = numbers_of((0.0, _FARTHEST_OVERLAP) if within is None else within, "within")
         if not 0 <= low < high < 1:
@@ -494,7 +494,7 @@ class MultiIndex(SavedModel, HasOptima):
             labels={},
         )  # fmt: skip
 
-    def _order_parameters(self) -> tuple[str, ...]:
+    def _with_landscape(self) -> tuple[str, ...]:
         return ("q",) if self.channel.directions == 1 else ()
 
     def _kernel_near(self, alpha: float) -> tuple[Kernel, dict[str, float]]:

@@ -508,6 +508,11 @@ class _Rewriter:
                 )
                 if not constant.free_symbols and u.free_symbols:
                     return sp.exp(exponent * constant) * sigmoid(constant - u) ** -exponent
+            if base.is_Add and (arguments := {f.args[0] for f in base.atoms(sp.cosh)}):
+                # (c + d cosh(u))^-n, whose factors overflow like cosh(u)^n
+                u = arguments.pop()
+                divided = None if arguments else _over_cosh(base, u)
+                return None if divided is None else (sp.sech(u) / divided) ** -exponent
             return None
         if isinstance(expr, sp.log):
             return _logarithm(expr.args[0])
@@ -529,8 +534,13 @@ class _Rewriter:
 
 
 def _product(expr: sp.Mul, cases: Cases) -> sp.Expr | None:
-    exponential = next((f for f in expr.args if isinstance(f, sp.exp)), None)
-    others = [f.as_base_exp() for f in expr.args if f is not exponential]
+    exponentials = [f for f in expr.args if isinstance(f, sp.exp)]
+    others = [f.as_base_exp() for f in expr.args if f not in exponentials]
+    if len(exponentials) > 1 and any(isinstance(base, _TAILS) for base, _ in others):
+        # SymPy leaves them apart; the decay of a tail may be spread over several.
+        together = _expanded(sp.Add(*(f.args[0] for f in exponentials)))
+        return sp.exp(together) * sp.Mul(*(b**n for b, n in others))
+    exponential = exponentials[0] if exponentials else None
     powers = {base: int(n) for base, n in others if n.is_Integer}
     below = [b for b, n in others if isinstance(b, _TAILS) and n.is_number and n < 0]
     if exponential is not None:
@@ -548,6 +558,12 @@ def _product(expr: sp.Mul, cases: Cases) -> sp.Expr | None:
             found = _share_of_two(exponential.args[0], base)
         elif exponential is not None and isinstance(base, sp.sech) and n == 1:
             found = _exponential_over_cosh(exponential.args[0], u)
+        elif isinstance(base, sp.sech) and n > 0:
+            # The sum overflows, and what it is multiplied with vanishes.
+            for sum_ in (f for f in expr.args if f.is_Add and f.has(sp.cosh(u), sp.sinh(u))):
+                divided = _over_cosh(sum_, u, every=True)
+                if divided is not None:
+                    return expr / sum_ / base * divided
         elif isinstance(base, erfcx) and n < 0:
             distributed = _over_tail(expr, base)
             if distributed is not None:
@@ -735,6 +751,24 @@ def _exponential_over_cosh(v: sp.Expr, u: sp.Expr) -> sp.Expr | None:
         if c.is_number:
             return 2 * sp.exp(c) * sigmoid(2 * sign * u)
     return None
+
+
+def _over_cosh(sum_: sp.Add, u: sp.Expr, *, every: bool = False) -> sp.Expr | None:
+    """A sum over cosh(u), which may be in `every` term; None where some cosh or sinh is left."""
+    divided = []
+    for term in sum_.args:
+        factors = list(sp.Mul.make_args(term))
+        for growing, ratio in ((sp.cosh(u), sp.S.One), (sp.sinh(u), sp.tanh(u))):
+            if growing in factors:
+                factors[factors.index(growing)] = ratio
+                break
+        else:
+            if every:
+                return None
+            factors.append(sp.sech(u))
+        divided.append(sp.Mul(*factors))
+    found = sp.Add(*divided)
+    return None if found.has(sp.cosh, sp.sinh) else found
 
 
 # -- logarithms

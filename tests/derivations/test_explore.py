@@ -99,6 +99,28 @@ def test_every_model_has_its_sliders():
         subject_of(gs.OverlapDynamics(student="erf", teacher="z", step_size=0.5, alpha0=3))
 
 
+def test_landscapes_are_offered_of_what_has_one():
+    subject = subject_of(gs.SpikedRandomFeatures("erf", "erf"))
+    assert list(subject.unknowns) == ["nothing", "m", "theta", "psi", "q1", "q2"]
+    assert list(subject_of(magnet()).unknowns) == ["m"]
+
+
+def test_a_page_says_that_it_computes():
+    class Document:
+        def __init__(self):
+            self.waiting = []
+            self.add_next_tick_callback = self.waiting.append
+
+    page, document = ExplorePage(subject_of(one_step()), later=True), Document()
+    assert len(page.data["curve"].data["x"]) == 0
+    page.begin(document)
+    assert page.busy.text.startswith("computing")
+    page.beside.shutdown()
+    (settle,) = document.waiting
+    settle()
+    assert page.busy.text == "" and len(page.data["density"].data["x"]) > 50
+
+
 def test_the_address_of_a_notebook_is_left_alone():
     def moved(page):
         return bool(page.link.js_property_callbacks)

@@ -156,6 +156,14 @@ def test_a_small_first_order_is_no_zero(noise):
     assert weak_recovery(read_channel("z**2 + z/10**9", noise_variance=noise)).kind == "trivial"
 
 
+def test_a_jump_from_and_to_known_directions():
+    # E log Z and I(q) of cos(2u) and noise by trapezoidal sums over both fields and the label
+    found = MultiIndex("cos(2*z)", noise_variance=0.1).thresholds()
+    assert found.threshold == pytest.approx(1.8922, abs=2e-4)
+    assert sorted(found.spinodals) == pytest.approx([1.82997673, 2.16783232], rel=1e-7)
+    assert found.first_order == pytest.approx(1.90296307, rel=1e-8)
+
+
 def test_phase_retrieval():
     model = MultiIndex("abs")
     found = model.thresholds()

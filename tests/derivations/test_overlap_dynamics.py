@@ -499,6 +499,13 @@ def test_diverging_steps_name_step_and_growth():
     assert len(e.value.state["step"]) == 2
 
 
+def test_numbers_of_steps_that_never_end_are_refused():
+    with pytest.raises(ParameterError, match="steps must be at most 10000000000"):
+        FIRST.trajectory(steps=10**12, every=10**9)
+    with pytest.raises(ParameterError, match="every must be at least 300, so that"):
+        FIRST.trajectory(steps=3 * 10**9, every=200)
+
+
 def test_the_command(capsys):
     assert cli.main(["dynamics", "erf(x1)", "--start", "0.1", "--step-size", "0.5", "--alpha0",
                      "1", "--steps", "6", "--flow", "--growth", "--json"]) == 0  # fmt: skip

@@ -187,3 +187,26 @@ def test_patterns_of_another_law():
     # By mpmath, from the equations and their determinant.
     assert spinodal == pytest.approx(0.02858136092396878, rel=1e-12)
     assert values(found, "first-order") == pytest.approx([0.0126247484467], rel=1e-10)
+
+
+def test_ternary_weights_beyond_their_capacity():
+    # E log(1 + 2 exp(r̂ - q̂/2) cosh(√q̂ z)) with q̂ = 164: cosh² and tails overflow in parts
+    z, r_hat = sp.Symbol("z", real=True), sp.Symbol("rhat", real=True)
+    q, r, q_hat, load = sp.symbols("q r qhat alpha", positive=True)
+    weights = sp.log(1 + 2 * sp.exp(r_hat - q_hat / 2) * sp.cosh(sp.sqrt(q_hat) * z))
+    tail = sp.erfc(-sp.sqrt(q) * z / sp.sqrt(2 * (r - q))) / 2
+    sites = gs.GaussianExpectation(weights, z) + load * gs.GaussianExpectation(sp.log(tail), z)
+    entropy = q_hat * q / 2 - r_hat * r + sites
+    system = gs.SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(entropy, (q, r), (q_hat, r_hat), (load,)),
+        name="ternary",
+        outputs={"entropy": entropy},
+        start={q: sp.Rational(3, 10), r: sp.Rational(7, 10)},
+    )
+    ternary = gs.lower(system)
+    # by Gauss–Legendre quadrature of the conditions with 4,000 nodes
+    found = ternary.solve(alpha=1.5, start={"q": 0.489, "r": 0.569})
+    assert found.q == pytest.approx(0.50135878, abs=1e-8)
+    assert found.r == pytest.approx(0.55314161, abs=1e-8)
+    (zero,) = values(ternary.branches("alpha", (1.1, 1.3), zeros="entropy"), "zero of entropy")
+    assert zero == pytest.approx(1.17448191, abs=1e-8)
