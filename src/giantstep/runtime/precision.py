@@ -41,7 +41,7 @@ _TABLE_CANCELLATION = 10**3
 # Tables are shifted by so many times what may be wrong with them to see how far the results move:
 # the last digits of the results then do not count.
 _SHIFT = 10**5
-_ROUGH = 1e-4
+_ROUGH = 1e-8
 # Values of erf that a context remembers.
 _MOST_KNOWN = 50_000
 # Each round carries as many more digits as the last one has lost.
@@ -231,6 +231,7 @@ def solve_precisely(
     count = MOST_HALVINGS + (0 if breaks or kernel.panels or kernel.inner_nodes else _COARSE_RULES)
     composite, grid = bool(breaks) or kernel.panels, bool(kernel.inner_nodes)
     solved: list[_Level] = []
+    worsts: list[Any] = []
 
     def make_level(rules: None, level: int, p: Sequence[Any]) -> int:
         return 0 if level < count else 1
@@ -268,6 +269,9 @@ def solve_precisely(
             for error, k in zip(differences, wanted, strict=True)
         )
         solved.append(_Level(arrays, ends, out, info, differences, zero))
+        worsts.append(worst)
+        if lines is not None:
+            lines.require_growth(level, worsts)
         # The last number of a state is what tells the level.
         values[0], errors[0] = ctx.one, worst if solved[1:] or not arrays else ctx.inf
         state[:] = [ctx.one, ctx.zero, ctx.zero, ctx.zero, level]
