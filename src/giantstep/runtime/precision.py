@@ -41,7 +41,10 @@ _TABLE_CANCELLATION = 10**3
 # Tables are shifted by so many times what may be wrong with them to see how far the results move:
 # the last digits of the results then do not count.
 _SHIFT = 10**5
-_ROUGH = 1e-8
+_ROUGH = 1e-4
+# They are shifted by a thousand times what the rule before the last is wrong by, at least, where
+# that is solved roughly.
+_LEFT_OVER = 1e-2
 # Values of erf that a context remembers.
 _MOST_KNOWN = 50_000
 # Each round carries as many more digits as the last one has lost.
@@ -293,8 +296,16 @@ def solve_precisely(
         cut = lines.truncation
     inner_error = max(accuracy, ctx.zero if lines is None else lines.inner_error)
     # A response needs few digits: the rule before is good enough.
+    noise = inner_error
+    if grid:
+        # Its solution is known no better than one step of Newton's method has made it, which must
+        # not be taken for a response.
+        moved = (
+            abs(last.out[k] - coarser.out[k]) / max(abs(last.out[k]), last.zero) for k in wanted
+        )
+        noise = max(noise, _LEFT_OVER * max(moved))
     response = _response(
-        ctx, kernel, solve, coarser.arrays, coarser.ends, coarser.out, inner_error
+        ctx, kernel, solve, coarser.arrays, coarser.ends, coarser.out, noise
     )  # fmt: skip
     budget = _errors(
         ctx, kernel, last.out, last.info, response, last.zero, cut if last.arrays else ctx.zero
