@@ -110,8 +110,8 @@ class Function:
     fast : bool
         Sums may be reordered and products contracted. NaN and infinities keep their meaning.
     vector : bool
-        Some loop calls no function, so that vector instructions are possible. Without any, compilers
-        of C gain nothing from another order of sums, and it would only change their last bits.
+        Some loop calls no function, so that vector instructions are possible. Without any,
+        compilers of C gain nothing from another order of sums, which only changes last bits.
     calls : tuple of Function
         Functions that the body calls, defined before it.
     packed : mapping from str to tuple of str

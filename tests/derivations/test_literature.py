@@ -118,7 +118,7 @@ def test_all_branches_and_where_they_meet(problem):
     check_branches(problem, found)
     refined(found.points, _FEWER.get(problem.name, 40))
     if problem.name == "phase_retrieval":
-        with pytest.raises(ConvergenceError, match="40 digits .* more than 4e.05 nodes: level 2"):
+        with pytest.raises(ConvergenceError, match=r"40 digits .* more than 4e.05 nodes: level 2"):
             found.spinodals[0].refine(digits=40)
 
 
