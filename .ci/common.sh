@@ -86,7 +86,7 @@ step() {
 # needed_step NAME COMMAND: one without which the others mean nothing.
 needed_step() {
     step "$@"
-    [[ ! -s $work/failed ]] || exit 1
+    ! grep -qxF -- "$1" "$work/failed" || exit 1
 }
 
 # begin_aside NAME COMMAND: a step beside those that follow; end_aside waits for it and shows what it

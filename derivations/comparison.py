@@ -81,6 +81,8 @@ def compare(
 
 def finding(comparisons: Sequence[Comparison], what: str) -> Finding:
     """Return what comparisons amount to; none at all is a failure."""
+    if not comparisons:
+        return Finding(False, f"no {what} were compared")
     failed = [c for c in comparisons if not c.passed]
     worst = max(comparisons, key=lambda c: abs(c.mean - c.theory) / c.tolerance)
     summary = (
@@ -89,4 +91,4 @@ def finding(comparisons: Sequence[Comparison], what: str) -> Finding:
         f"{worst.standard_error:.2g}, theory {worst.theory:.5g}"
     )
     details = {c.name: c.details() for c in comparisons}
-    return Finding(not failed and bool(comparisons), summary, details)
+    return Finding(not failed, summary, details)

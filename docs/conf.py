@@ -9,6 +9,9 @@ import sys
 import warnings
 from pathlib import Path
 
+# Pages run side by side: threads of linear algebra, for all processors each, wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 

@@ -2,15 +2,19 @@
 
 # SymPy reads the size of its caches when it is imported. Tests go from one system to the next and
 # back: a cache of the usual thousand entries forgets what the next test asks for again.
+# NumPy and SciPy read how many threads they may use. Workers of a run share the processors: threads
+# of one that multiply small matrices wait for those of the other, for most of the time.
 import os
 
 os.environ.setdefault("SYMPY_CACHE_SIZE", "10000")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import gc
 import sys
 from pathlib import Path
 
 import pytest
+import threadpoolctl
 from hypothesis import settings
 
 from giantstep.__main__ import main
@@ -25,6 +29,9 @@ _SLOW_EXAMPLES = (
     "step_bounds.perfect_learning",
 )
 
+
+# A plugin may have loaded NumPy before the environment was set.
+threadpoolctl.threadpool_limits(1, user_api="blas")
 
 # The garbage collector spends a third of the time of collecting tests on objects that all stay,
 # and looks through them again and again while the tests run.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +13,6 @@ from giantstep.derivations.one_gradient_step.model import OneGradientStep
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.runtime.precision import local_context
 
-Run = Callable[..., tuple[int, str, str]]
 ONE = local_context(20).one
 SERIES = Expansion(
     name="large_alpha",
@@ -34,10 +32,10 @@ SERIES = Expansion(
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, str, dict[str, Any]]]:
+def asked(monkeypatch):
     found: list[tuple[Any, str, dict[str, Any]]] = []
 
-    def expansion(model: Any, name: str, **given: Any) -> Expansion:
+    def expansion(model, name, **given):
         found.append((model, name, given))
         return SERIES
 
@@ -46,9 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, str, dict[str, Any
     return found
 
 
-def test_every_flag_of_one_step_arrives(
-    run: Run, asked: list[tuple[Any, str, dict[str, Any]]]
-) -> None:
+def test_every_flag_of_one_step_arrives(run, asked):
     code, _, err = run(
         "expand", "one-step", "large-alpha", "--student", "tanh", "--teacher", "relu", "--centre",
         "--beta", 1.25, "--alpha0", 3, "--step-size", 0.75, "--noise-variance", 0.5,
@@ -63,9 +59,7 @@ def test_every_flag_of_one_step_arrives(
     assert (model.noise_variance, model.loss) == (0.5, "full")
 
 
-def test_every_flag_of_spiked_random_features_arrives(
-    run: Run, asked: list[tuple[Any, str, dict[str, Any]]]
-) -> None:
+def test_every_flag_of_spiked_random_features_arrives(run, asked):
     code, _, err = run(
         "expand", "srf", "small-step", "--student", "erf", "--teacher", "erf", "--alpha", 2,
         "--ridge", 0.25, "--alpha0", 4, "--beta", 1.5, "--noise", 0.5,
@@ -78,9 +72,7 @@ def test_every_flag_of_spiked_random_features_arrives(
     assert (model.alpha0, model.beta, model.noise_variance) == (4, 1.5, 0.5)
 
 
-def test_the_table_compares_with_the_exact_solution(
-    run: Run, asked: list[tuple[Any, str, dict[str, Any]]]
-) -> None:
+def test_the_table_compares_with_the_exact_solution(run, asked):
     code, text, err = run(
         "expand", "one-step", "large-alpha", "--ridge", 0.1, "--output", "trained", "--at", "4",
     )  # fmt: skip

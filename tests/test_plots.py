@@ -7,7 +7,6 @@ import pickle
 import re
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ import sympy as sp
 import giantstep as gs
 from giantstep.derivations.figures import draw_picture, drawing, off_screen
 from giantstep.errors import ParameterError
-from giantstep.pictures import Bars, Cells, Chain, Drawn, Line, Lines
+from giantstep.pictures import Bars, Cells
 
 pytest.importorskip("matplotlib")
 ALPHA = [0.5, 1.0, 2.0]
@@ -24,7 +23,7 @@ RHO, Z = sp.symbols("rho z", real=True)
 
 
 @pytest.fixture(scope="module")
-def model() -> gs.SpikedRandomFeatures:
+def model():
     return gs.SpikedRandomFeatures("tanh", "sin", alpha0=5)
 
 
@@ -37,7 +36,7 @@ def plt():
     return plt
 
 
-def labels(axes: Any) -> list[str]:
+def labels(axes):
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
@@ -140,19 +139,6 @@ def test_overlaid_models_are_told_apart(model):
     assert "s = 3" in subtitle.get_text() and "lambda" not in subtitle.get_text()
 
 
-def test_risks_of_two_models_are_told_apart():
-    first, second = (
-        gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=eta) for eta in (2, 4)
-    )
-    axes = first.curve(alpha=ALPHA, ridge=0.1).plot()
-    second.curve(alpha=ALPHA, ridge=0.1).plot(ax=axes)
-    shown = labels(axes)
-    assert [r"$\eta = 2$, after the step" in shown, r"$\eta = 4$, after the step" in shown] == [
-        True, True,
-    ]  # fmt: skip
-    assert len(shown) == len(set(shown)) == 6
-
-
 def test_every_plot_takes_axes_and_style():
     for name in gs.__all__:
         getattr(gs, name)
@@ -174,33 +160,6 @@ def test_every_plot_takes_axes_and_style():
 # ---------------------------------------------------------------------- pictures
 
 
-PICTURES: dict[str, Any] = {
-    "staircase": (lambda: gs.staircase("x1 + x1*x2 + x1*x2*x3"), Chain),
-    "filtration": (lambda: gs.leap_filtration("x1 + He(3, x2)"), Chain),
-    "leaps": (lambda: gs.leaps("x1 + x2*x3"), Bars),
-    "Hermite": (lambda: gs.hermite_coefficients("relu", 8), Lines),
-    "dual": (lambda: gs.dual_activation("relu", RHO), Lines),
-    "regimes": (lambda: gs.regimes("x1 + x1*x2"), Bars),
-    "fit": (lambda: gs.predict_fit("x1 + x1*x2", 1, 1), Bars),
-    "samples": (lambda: gs.sample_complexity("relu", "x1*x2 + He(3, x1)"), Lines),
-    "claims": (gs.claims, Cells),
-}
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_pictures_are_drawn(name):
-    make, kind = PICTURES[name]
-    result = make()
-    assert isinstance(result, Drawn) and isinstance(result.picture(), kind)
-    axes = result.plot()
-    axes.figure.canvas.draw()
-    with off_screen():
-        from giantstep.derivations.figures import new_figure
-
-        below = new_figure().add_subplot()
-    assert result.plot(ax=below) is below
-
-
 def test_a_staircase_says_what_made_each_step():
     axes = gs.staircase("x1 + x1*x2 + x1*x2*x3").plot()
     texts = [re.sub(r"\s+", " ", text.get_text()) for text in axes.texts]
@@ -217,11 +176,6 @@ def test_coefficients_stand_on_their_decay():
     assert points.y[k] == pytest.approx(law.y[39], rel=0.05)
     with pytest.raises(ParameterError, match="depend on a"):
         gs.hermite_coefficients(sp.erf(a * Z), 2, variable=Z).plot()
-
-
-def test_a_dual_activation_is_drawn_where_its_value_is():
-    [line] = gs.dual_activation("relu", RHO).picture().lines
-    assert line.x[0] == -1 and line.y[-1] == pytest.approx(0.5) and line.y[0] == 0
 
 
 def test_an_optimum_has_its_parabola(model):
@@ -241,12 +195,6 @@ def test_verdicts_are_a_dashboard():
     assert "1 of 1 claims passed" in verdicts.plot().get_title(loc="left")
     with pytest.raises(ParameterError, match="no rows"):
         draw_picture(Cells([], [], [], []))
-
-
-def test_lines_beside_keep_grey():
-    picture = Lines([Line([0, 1], [1, 2], "a"), Line([0, 1], [1, 1], "b", beside=True)], "x", "y")
-    axes = draw_picture(picture, color="red")
-    assert [line.get_color() == "red" for line in axes.lines] == [True, False]
 
 
 def test_bars_of_two_results_stand_beside_each_other(model):
@@ -285,12 +233,13 @@ def test_saved_data_are_drawn_again(model, tmp_path):
     step = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
     risks = gs.plot(step.curve(alpha=ALPHA, ridge=0.1).to_dataset())
     assert any("after the step" in label for label in labels(risks))
-    with pytest.raises(ParameterError, match="there is no file"):
-        gs.plot(tmp_path / "none.nc")
-    with pytest.raises(ParameterError, match="data must be a dataset or a file, got 3"):
-        gs.plot(3)
-    with pytest.raises(ParameterError, match="data must be what to_dataset"):
-        gs.plot(curve.to_dataset().drop_attrs())
+    for data, words in (
+        (tmp_path / "none.nc", "there is no file"),
+        (3, "data must be a dataset or a file, got 3"),
+        (curve.to_dataset().drop_attrs(), "data must be what to_dataset"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            gs.plot(data)
 
 
 def test_scripts_without_pyplot_open_no_window():

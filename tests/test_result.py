@@ -47,6 +47,7 @@ from giantstep.derivations.optima import LocalOptimum, Optimum
 from giantstep.derivations.spiked_random_features.bounds.letter_bounds import LearnedBiasBound
 from giantstep.derivations.spiked_random_features.solution import Solution
 from giantstep.errors import ParameterError
+from giantstep.labelled import labelled
 from giantstep.pages import Indented, Listing, Page, Table
 from giantstep.result import Number, Result, quantity
 from giantstep.runtime.precision import local_context
@@ -73,7 +74,6 @@ MAGNET = lower(
         {M: sp.tanh(BETA * (M + H))}, name="magnet", parameters=(BETA, H)
     )
 )
-ENERGY = FreeEnergy(M**2 / 2 - sp.log(2 * sp.cosh(BETA * (M + H))) / BETA, (M,), (), (BETA, H))
 
 
 ISING = lower(
@@ -377,6 +377,12 @@ def test_dataset_holds_the_numbers(result):
     for name, variable in data.variables.items():
         assert variable.attrs["long_name"], name
         assert variable.attrs.get("units") == "1" or variable.dtype.kind not in "biufc", name
+
+
+def test_numbers_have_units_and_texts_have_none():
+    data = labelled({"risk": ("layer", [0.5]), "passed": ("layer", [True])}, {"layer": ["first"]})
+    assert data["risk"].attrs["units"] == data["passed"].attrs["units"] == "1"
+    assert "units" not in data["layer"].attrs and data["layer"].attrs["long_name"] == "layer"
 
 
 # ---------------------------------------------------------------------- declarations

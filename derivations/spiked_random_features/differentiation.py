@@ -604,7 +604,7 @@ def _exact_step_rates(model: SpikedRandomFeatures) -> Callable[[str], dict[str, 
 
     def number(value: sp.Expr, known: Any) -> Any:
         ctx = known["beta"].context
-        return ctx.mpf(str(sp.N(value, ctx.dps + 5)))
+        return ctx.mpf(str(value.evalf(ctx.dps)))
 
     def rates(parameter: str) -> dict[str, Any]:
         start = len(SPIKE) * OF_STEP.index(parameter)

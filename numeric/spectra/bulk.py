@@ -38,6 +38,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+import threadpoolctl
 from numpy.typing import NDArray
 from scipy.integrate import cumulative_simpson
 from scipy.optimize import brentq, root
@@ -743,8 +744,12 @@ def find_bulk(transform: ResolventTransform, points: int, mass: float, atom: flo
     ConvergenceError
         If the density cannot be resolved somewhere.
     """
+    # Sums are over a few hundred nodes: threads of BLAS wait for each other longer than they work.
     # Tails take seconds, and nobody knows how many steps.
-    with tqdm(desc="spectrum", unit="step", delay=1, leave=False, disable=None) as bar:
+    with (
+        threadpoolctl.threadpool_limits(1, user_api="blas"),
+        tqdm(desc="spectrum", unit="step", delay=1, leave=False, disable=None) as bar,
+    ):
         return _found_bulk(transform, points, mass, atom, bar.update)
 
 

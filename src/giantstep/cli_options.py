@@ -102,7 +102,7 @@ def numbers(example: str, *, least: float = -math.inf, zero: bool = True) -> Rea
 
         def one(part: str) -> float:
             value = real(flag, part, example)
-            if not (least < value < math.inf or (zero and value == least > -math.inf)):
+            if not (math.isfinite(value) and (value >= least if zero else value > least)):
                 raise _refusal(flag, wanted, part, example)
             return value
 

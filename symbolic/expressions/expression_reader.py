@@ -111,7 +111,7 @@ def _check_number(token: str, refuse: Refuse) -> None:
         raise refuse(
             f"the number {shorten(token, 20)!r} is too long; use at most {MAX_DIGITS} digits"
         )
-    if exponent and (len(exponent) > 3 or abs(int(exponent)) > MAX_DIGITS):
+    if exponent and abs(float(exponent)) > MAX_DIGITS:
         raise refuse(
             f"the number {shorten(token, 20)!r} is out of range; "
             f"use decimal exponents from -{MAX_DIGITS} to {MAX_DIGITS}"

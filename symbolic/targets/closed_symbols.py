@@ -464,10 +464,7 @@ def _is_shifted_sine(node: sp.Basic) -> bool:
 
 def _without_shift(node: sp.Expr) -> sp.Expr:
     """Write sin(at + b) by sin(at) and cos(at)."""
-    affine = affine_or_quadratic(node.args[0], _XI)
-    if affine is None or affine[2] != 0:
-        return node
-    b, u = affine[0], affine[1] * _XI
+    b, u = sp.expand(node.args[0]).as_independent(_XI, as_Add=True)
     if isinstance(node, sp.sin):
         return sp.sin(u) * sp.cos(b) + sp.cos(u) * sp.sin(b)
     return sp.cos(u) * sp.cos(b) - sp.sin(u) * sp.sin(b)

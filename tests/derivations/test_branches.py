@@ -16,7 +16,6 @@ from giantstep.derivations.kernels.branches import BranchDiagram
 from giantstep.derivations.kernels.phase_diagram import PhaseDiagram
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
 from giantstep.numeric.branches import CLOSED, CROSSING, FOLD, Equations, curve_through
-from giantstep.numeric.first_values import low_discrepancy, spread
 from giantstep.symbolic.systems.branch_conditions import Condition, OpenSystem
 
 beta, x, y, a = sp.symbols("beta x y a", positive=True)
@@ -392,22 +391,7 @@ def test_implicit_equations_without_a_free_energy_have_no_stability():
 # ------------------------------------------------------------------ several unknowns, crossings
 
 
-def test_a_fold_of_two_unknowns():
-    # Two sublattices that feel the mean magnetisation: m₁ = m₂ at the fold of the one magnet.
-    mean = sp.tanh(beta * ((u + v) / 2 + h))
-    system = gs.SaddlePointSystem.from_fixed_point(
-        {u: mean, v: mean}, name="sublattices", parameters=(beta, h)
-    )
-    kernel = gs.lower(system)
-    assert kernel.code.unknowns == ("u", "v")
-    found = kernel.branches("h", (-0.4, 0.4), bounds={"u": (-1, 1), "v": (-1, 1)}, beta=1.5)
-    with mpmath.workdps(40):
-        exact = spinodal_field(mpmath.mpf("1.5"))
-        assert found.spinodals[0].value == pytest.approx(float(exact), rel=1e-12)
-        refined = found.spinodals[0].refine(digits=30)
-        assert abs(mpmath.mpf(str(refined.h)) - exact) < mpmath.mpf(10) ** -29
-
-
+@pytest.mark.slow
 def test_branches_that_leave_branches():
     # Two sublattices that disfavour each other. On u = v = 0 the mode u = −v is lost at β = 1 and
     # u = v at β = 5/3; on u = v = tanh(3βu/5) the mode u = −v returns where β(1 − u²) = 1.
@@ -435,18 +419,6 @@ def test_branches_that_leave_branches():
             assert s.u == pytest.approx(math.tanh(value * (0.8 * s.u - 0.2 * s.v)), abs=1e-13)
 
 
-def test_a_transcritical_crossing():
-    # u(u − a + 1) = 0: u = 0 and u = a − 1 exchange their stability at a = 1.
-    system = gs.SaddlePointSystem.from_fixed_point(
-        {u: a * u - u**2}, name="logistic", parameters=(a,)
-    )
-    found = gs.lower(system).branches("a", (0.4, 1.9), bounds={"u": (-1, 2)})
-    (point,) = found.transitions
-    assert abs(point.value - 1) < 1e-10 and abs(point.unknowns["u"]) < 1e-10
-    for value, stable in ((0.5, (-0.5, 0.0)), (1.7, (0.0, 0.7))):
-        assert [s.u for s in found.at(value)] == pytest.approx(stable, abs=1e-12)
-
-
 def test_a_crossing_away_from_zero_to_many_digits():
     system = gs.SaddlePointSystem.from_fixed_point(
         {u: 1 + sp.tanh(beta * (u - 1))}, name="shifted_magnet", parameters=(beta,)
@@ -472,39 +444,21 @@ def test_a_closed_curve_is_followed_once():
     assert length == pytest.approx(2 * math.pi, rel=1e-3)
 
 
-def test_points_of_low_discrepancy_fill_the_cube():
-    points = low_discrepancy(256, 2)
-    counts = np.histogram2d(*points.T, bins=4, range=[[0, 1], [0, 1]])[0]
-    assert counts.min() >= 13 and counts.max() <= 19  # 16 on average
-    assert (points == low_discrepancy(256, 2)).all()
-    box = spread([0.0, -np.inf], [np.inf, np.inf], 64)
-    assert (box[:, 0] > 0).all() and box[:, 0].max() > 50 and box[:, 0].min() < 0.02
-    assert box[:, 1].min() < -50 and box[:, 1].max() > 50
-
-
 # ------------------------------------------------------------------ what is returned
-
-
-def test_renderings(hysteresis):
-    pytest.importorskip("matplotlib")
-    table = hysteresis.to_dataset()
-    assert table.sizes["point"] == sum(map(len, hysteresis.branches))
-    assert table.attrs["beta"] == 1.5 and {"m", "h", "stable", "free_energy"} <= set(table)
-    # Not the overlap of the models here that has the same name.
-    assert table.m.attrs["long_name"] == "m, unknown"
-    axes = hysteresis.plot()
-    styles = {line.get_linestyle() for line in axes.lines}
-    assert {"-", "--"} <= styles and axes.get_xlabel() == "$h$"
-    assert r"\text{spinodal}" in hysteresis.latex() and r"\det" in hysteresis._repr_latex_()
-    assert "first-order at h = " in str(hysteresis) and "3 special points" in repr(hysteresis)
-    assert r"\tanh" in hysteresis.spinodals[0].latex()
 
 
 def test_diagrams_are_read_from_documents(hysteresis, kernel):
     read = BranchDiagram.from_json(hysteresis.to_json())
     assert read == hysteresis and str(read) == str(hysteresis)
     assert read.latex() == hysteresis.latex() and read.points[0].value == hysteresis.points[0].value
-    assert read.to_dataset().identical(hysteresis.to_dataset())
+    table = hysteresis.to_dataset()
+    assert read.to_dataset().identical(table) and table.attrs["beta"] == 1.5
+    # Not the overlap of the models here that has the same name.
+    assert table.m.attrs["long_name"] == "m, unknown"
+    axes = hysteresis.plot()
+    assert {"-", "--"} <= {line.get_linestyle() for line in axes.lines}
+    assert r"\text{spinodal}" in hysteresis.latex() and r"\det" in hysteresis._repr_latex_()
+    assert "first-order at h = " in str(hysteresis) and r"\tanh" in hysteresis.spinodals[0].latex()
     for refused in (lambda: read.at(0.05), read.points[0].refine):
         with pytest.raises(ParameterError, match=r"from a document, .* with_kernel"):
             refused()
@@ -566,51 +520,6 @@ def test_zeros_of_outputs_along_branches():
         assert abs(mpmath.mpf(str(point.refine(digits=25).h)) - exact) < mpmath.mpf(10) ** -24
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"over": "gamma"}, "no parameter of magnet is named 'gamma'"),
-        ({"h": 0.1}, "leave out h="),
-        ({"within": (0.5, -0.5)}, "finite and increasing"),
-        ({"within": 3}, "must be two numbers"),
-        ({"bounds": {"q": (0, 1)}}, "no unknown of Newton's method is named 'q'"),
-        ({"bounds": {"m": (1, -1)}}, "bounds of m"),
-        ({"bounds": {"m": 1}}, "must be two numbers"),
-        ({"bounds": [1]}, "bounds must map unknowns to two numbers"),
-        ({"zeros": "entropy"}, "no output is named 'entropy'"),
-        ({"zeros": 3}, "zeros must be names of outputs"),
-        ({"extremum": "saddle"}, "'minimum' or 'maximum'"),
-        ({"extremum": "minimum"}, "magnet comes without one"),
-        ({"starts": 0}, "starts"),
-        ({"beta": -1}, "beta must be positive"),
-    ],
-)
-def test_refusals(kernel, change, message):
-    options = {"over": "h", "within": (-0.5, 0.5), "bounds": INSIDE, "beta": 1.5} | change
-    with pytest.raises(ParameterError, match=re.escape(message)):
-        kernel.branches(**options)
-
-
-@pytest.mark.parametrize(
-    ("energy", "message", "kept"),
-    [
-        (sp.log(-1 - x**2) - a * x, "no finite real number at any point", True),
-        (x**3 + a * x, "the derivative of its free energy by x has one sign", False),
-    ],
-)
-def test_a_free_energy_without_values_or_without_extrema_is_refused(energy, message, kept):
-    energy = sp.sympify(energy, strict=True).subs(x, sp.Symbol("x", real=True))
-    system = gs.SaddlePointSystem.from_free_energy(
-        gs.FreeEnergy(energy, (sp.Symbol("x", real=True),), (), (a,)), name="unbounded"
-    )
-    with pytest.raises(ConvergenceError, match=message) as caught:
-        gs.lower(system).branches("a", (0.5, 2))
-    # What was computed is not lost.
-    assert (caught.value.state is not None) == kept
-    if kept:
-        assert [p.kind for p in caught.value.state.points] == ["spinodal"]
-
-
 def potential(energy, *parameters):
     """The kernel of a free energy of one number that may be anything."""
     free = gs.FreeEnergy(
@@ -632,20 +541,6 @@ def test_a_free_energy_that_falls_without_end_has_no_ground_state():
     assert "not bounded above for x → ∞ and -∞" in hill.stability
 
 
-@pytest.mark.slow
-def test_a_phase_diagram_tells_of_a_free_energy_that_falls_without_end():
-    found = potential(x**3 - a * x + h * x**2, a, h).phase_diagram(("a", 0.5, 2), ("h", 0.1, 0.5))
-    assert "not bounded below for x → -∞" in found.stability and found.stability in str(found)
-
-
-def test_a_domain_that_contradicts_an_assumption_is_refused():
-    system = gs.SaddlePointSystem.from_fixed_point(
-        {x: a * sp.exp(-x)}, name="lambert", parameters=(a,)
-    )
-    with pytest.raises(ParameterError, match="no number between -2 and -1 is positive"):
-        gs.lower(system).branches("a", (1, 2), bounds={"x": (-2, -1)})
-
-
 def test_a_phase_that_is_left_exchanges_with_none():
     # Without x every a > 1 makes it grow, to log a; at a = 2 both have one free energy.
     system = gs.SaddlePointSystem.from_fixed_point(
@@ -655,30 +550,6 @@ def test_a_phase_that_is_left_exchanges_with_none():
     found = gs.lower(system).branches("a", (1.5, 3), bounds={"x": (0, 5)})
     assert [len(found.at(v)) for v in (1.6, 2.5)] == [2, 2]
     assert not found.points
-
-
-def test_refusals_of_systems_and_values(hysteresis):
-    line = gs.SaddlePointSystem.from_fixed_point({x: a / 2 + 1}, name="line", parameters=(a,))
-    with pytest.raises(StructureError, match="linear or explicit"):
-        gs.lower(line).branches("a", (1, 2))
-    nothing = gs.SaddlePointSystem.from_fixed_point(
-        {u: u + 1 + u**2 * a}, name="nothing", parameters=(a,)
-    )
-    with pytest.raises(ConvergenceError, match="no solution of nothing was found"):
-        gs.lower(nothing).branches("a", (1, 2), bounds={"u": (-3, 3)}, starts=8)
-    nowhere = gs.SaddlePointSystem.from_free_energy(
-        gs.FreeEnergy(a * sp.sqrt(-x - 1) + x**2, (x,)), name="nowhere"
-    )
-    with pytest.raises(ConvergenceError, match="have no finite value at 16 points"):
-        gs.lower(nowhere).branches("a", (1, 2), bounds={"x": (0, 1)}, starts=8)
-    with pytest.raises(ParameterError, match=r"value of h must be from -0\.5 to 0\.5"):
-        hysteresis.at(0.7)
-    with pytest.raises(ParameterError, match="value of h must be"):
-        hysteresis.at("low")
-    with pytest.raises(ParameterError, match="no output is named 'entropy'"):
-        hysteresis.zeros("entropy")
-    with pytest.raises(ParameterError, match=r"that giantstep\.lower returns"):
-        hysteresis.with_kernel(3)
 
 
 # ------------------------------------------------------------------ dynamics
@@ -699,19 +570,7 @@ def test_iteration_is_the_map(kernel):
     assert float(whole.free_energy[-1]) == pytest.approx(fixed.free_energy, rel=1e-12)
 
 
-def test_damping_stops_an_oscillation():
-    system = gs.SaddlePointSystem.from_fixed_point(
-        {u: -sp.tanh(beta * u)}, name="antiferromagnet", parameters=(beta,)
-    )
-    kernel = gs.lower(system)
-    wild = kernel.iterate(beta=3, start={"u": 0.5}, steps=200)
-    assert not wild.converged and float(wild.u[-1] * wild.u[-2]) < -0.9
-    # Slope 1 − (1 − d)(1 + β) is inside (−1, 1) for d > 1/2 at β = 3.
-    calm = kernel.iterate(beta=3, start={"u": 0.5}, damping=0.7)
-    assert calm.converged and abs(float(calm.u[-1])) < 1e-11
-
-
-def test_iteration_that_leaves_its_domain_and_refusals(kernel):
+def test_iteration_that_leaves_its_domain_or_swings():
     system = gs.SaddlePointSystem.from_fixed_point(
         {x: a - sp.exp(x)}, name="falling", parameters=(a,)
     )
@@ -729,8 +588,14 @@ def test_iteration_that_leaves_its_domain_and_refusals(kernel):
     )
     with pytest.raises(ParameterError, match="no map x = F"):
         gs.lower(cubic).iterate(h=1)
-    with pytest.raises(ParameterError, match="damping must be a number from 0 to less than 1"):
-        kernel.iterate(beta=2, h=0, damping=1)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {u: -sp.tanh(beta * u)}, name="antiferromagnet", parameters=(beta,)
+    )
+    wild = gs.lower(system).iterate(beta=3, start={"u": 0.5}, steps=200)
+    assert not wild.converged and float(wild.u[-1] * wild.u[-2]) < -0.9
+    # Slope 1 − (1 − d)(1 + β) is inside (−1, 1) for d > 1/2 at β = 3.
+    calm = gs.lower(system).iterate(beta=3, start={"u": 0.5}, damping=0.7)
+    assert calm.converged and abs(float(calm.u[-1])) < 1e-11
 
 
 # ------------------------------------------------------------------ two parameters
@@ -756,10 +621,6 @@ def test_phase_diagram_of_the_magnet(kernel):
     table = plane.to_dataset()
     assert "critical point at h" in str(plane) and table.sizes["point"] > 200
     assert table.beta.attrs["long_name"] == "beta, parameter"
-    with pytest.raises(ParameterError, match="must be two parameters"):
-        kernel.phase_diagram(("h", -1, 1), ("h", -1, 1))
-    with pytest.raises(ParameterError, match="a parameter with its range"):
-        kernel.phase_diagram("h", ("beta", 1, 2))
 
 
 def test_a_pitchfork_of_one_symmetric_cut_is_no_line(kernel):
@@ -813,10 +674,6 @@ def normal_mean(f):
     )
 
 
-def mean(f):
-    return gs.GaussianExpectation(f, z)
-
-
 @pytest.mark.slow
 def test_line_of_de_almeida_and_thouless():
     from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
@@ -836,3 +693,77 @@ def test_line_of_de_almeida_and_thouless():
         assert normal_mean(lambda t, f=local: math.tanh(f(t)) ** 2) == pytest.approx(q, rel=1e-11)
         sech4 = normal_mean(lambda t, f=local: math.cosh(f(t)) ** -4)
         assert b**2 * sech4 == pytest.approx(1, rel=1e-10)
+
+
+# ------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"over": "gamma"}, "no parameter of magnet is named 'gamma'"),
+        ({"h": 0.1}, "leave out h="),
+        ({"within": (0.5, -0.5)}, "finite and increasing"),
+        ({"within": 3}, "must be two numbers"),
+        ({"bounds": {"q": (0, 1)}}, "no unknown of Newton's method is named 'q'"),
+        ({"bounds": {"m": (1, -1)}}, "bounds of m"),
+        ({"bounds": {"m": 1}}, "must be two numbers"),
+        ({"bounds": [1]}, "bounds must map unknowns to two numbers"),
+        ({"zeros": "entropy"}, "no output is named 'entropy'"),
+        ({"zeros": 3}, "zeros must be names of outputs"),
+        ({"extremum": "saddle"}, "'minimum' or 'maximum'"),
+        ({"extremum": "minimum"}, "magnet comes without one"),
+        ({"starts": 0}, "starts"),
+        ({"beta": -1}, "beta must be positive"),
+    ],
+)
+def test_questions_that_a_kernel_does_not_answer(kernel, change, message):
+    options = {"over": "h", "within": (-0.5, 0.5), "bounds": INSIDE, "beta": 1.5} | change
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        kernel.branches(**options)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda k, d: d.at(0.7), r"value of h must be from -0\.5 to 0\.5"),
+        (lambda k, d: d.at("low"), "value of h must be"),
+        (lambda k, d: d.zeros("entropy"), "no output is named 'entropy'"),
+        (lambda k, d: d.with_kernel(3), r"that giantstep\.lower returns"),
+        (lambda k, d: k.iterate(beta=2, h=0, damping=1), "damping must be a number from 0 to less"),
+        (lambda k, d: k.phase_diagram(("h", -1, 1), ("h", -1, 1)), "must be two parameters"),
+        (lambda k, d: k.phase_diagram("h", ("beta", 1, 2)), "a parameter with its range"),
+    ],
+)
+def test_questions_that_a_diagram_does_not_answer(kernel, hysteresis, ask, message):
+    with pytest.raises(ParameterError, match=message):
+        ask(kernel, hysteresis)
+
+
+def fixed_point(equations):
+    return gs.lower(
+        gs.SaddlePointSystem.from_fixed_point(equations, name="nothing", parameters=(a,))
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bounds", "error", "message"),
+    [
+        (lambda: fixed_point({x: a / 2 + 1}), {}, StructureError, "linear or explicit"),
+        (lambda: fixed_point({u: u + 1 + u**2 * a}), {"u": (-3, 3)}, ConvergenceError,
+         "no solution of nothing was found"),
+        (lambda: fixed_point({x: a * sp.exp(-x)}), {"x": (-2, -1)}, ParameterError,
+         "no number between -2 and -1 is positive"),
+        (lambda: potential(a * sp.sqrt(-x - 1) + x**2, a), {"x": (0, 1)}, ConvergenceError,
+         "no finite"),
+        (lambda: potential(sp.log(-1 - x**2) - a * x, a), {}, ConvergenceError,
+         "no finite real number at any point"),
+        (lambda: potential(x**3 + a * x, a), {}, ConvergenceError,
+         "the derivative of its free energy by x has one sign"),
+    ],
+)  # fmt: skip
+def test_systems_without_branches(kernel, bounds, error, message):
+    with pytest.raises(error, match=message) as caught:
+        kernel().branches("a", (1, 2), bounds=bounds, starts=8)
+    if "at any point" in message:  # what was computed is not lost
+        assert [p.kind for p in caught.value.state.points] == ["spinodal"]

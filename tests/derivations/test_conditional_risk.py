@@ -17,7 +17,6 @@ from giantstep.derivations.one_gradient_step.conditional_risk import (
     eigenvalue,
     floor,
     mode_functions,
-    modes_of,
     slope,
 )
 from giantstep.derivations.one_gradient_step.simulated import one_step_network
@@ -62,15 +61,6 @@ def test_modes_average_to_the_closed_form_of_random_layers():
         for name, closed in features.items():
             found = average(modes[name], sp.S.One, ratio)
             assert abs(found - closed.xreplace(at).evalf(20)) < 1e-15
-
-
-def test_parts_of_a_mode():
-    modes = mode_functions()
-    nu = effective_ridge
-    assert sp.simplify(modes["used"] + modes["unused"] - 1) == 0
-    assert sp.simplify(modes["used"] - modes["gain"] - modes["used_square"]) == 0
-    assert sp.simplify(nu * sp.diff(modes["used"], nu) + modes["gain"]) == 0
-    assert sp.simplify(modes["bias"] + nu**2 * sp.diff(modes["unexplained"] / nu, nu)) == 0
 
 
 @pytest.mark.slow
@@ -184,16 +174,6 @@ def test_no_penalty_is_the_limit_of_small_ones(student, alpha):
         assert limit.training_error == limit.objective == 0
 
 
-def test_a_layer_without_full_rank():
-    weights = np.ones((20, 30)) / math.sqrt(20)
-    linear = OneGradientStep("z", "tanh", alpha=2, beta=1.5, step_size=1)
-    limit = conditional_risk(linear, weights, ridge=0.0)
-    small = conditional_risk(linear, weights, ridge=1e-12)
-    assert limit.risk == pytest.approx(small.risk, rel=1e-6)
-    dead = conditional_risk(linear, np.zeros((20, 30)), ridge=0.0)
-    assert dead.risk == pytest.approx(linear.teacher_moments.square, rel=1e-14)
-
-
 def test_the_peak_without_a_penalty_is_infinite():
     model = OneGradientStep("tanh", "tanh", alpha=1.5, beta=1.5, step_size=1)
     weights = np.random.default_rng(0).standard_normal((20, 30)) / math.sqrt(20)
@@ -217,13 +197,6 @@ def test_predictions_are_measurements_that_can_be_sent():
         conditional_prediction(MODEL, *changed) for changed in ((41, [0.1, 0.2]), (40, [0.1]))
     ]
     assert len({prediction.digest, *(other.digest for other in others)}) == 3
-
-
-def test_overlaps_of_a_layer_sum_to_one():
-    for shape in ((5, 8), (8, 5)):
-        modes = modes_of(np.random.default_rng(0).standard_normal(shape), None)
-        assert modes.overlaps.sum() == pytest.approx(1, abs=1e-14)
-        assert modes.counts.sum() == shape[1]
 
 
 @pytest.mark.parametrize(

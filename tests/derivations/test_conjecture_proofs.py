@@ -99,7 +99,9 @@ def test_true_statements_are_proved(text, over, where):
         ("softplus(x) - relu(x) <= 0.69314718", {"x": "real"}, (), {"x": "0"}),
         ("x*y <= 1/5", SQUARE, ["x + y == 1"], {"x": "1/2", "y": "1/2"}),
         ("decreasing(x*log(1 + 1/x), x)", {"x": "positive"}, (), {"x": "1", "x_2": "2"}),
-        ("E_z[tanh(a*z)**2] <= a**2/2", {"a": (0, 3)}, (), None),
+        pytest.param(
+            "E_z[tanh(a*z)**2] <= a**2/2", {"a": (0, 3)}, (), None, marks=pytest.mark.slow
+        ),
         ("sqrt(x**2) == x", {"x": (-1, 1)}, (), {"x": "-1"}),
         ("tan(x) >= x", {"x": (0, 3)}, (), None),
         ("asin(sin(x)) == x", {"x": (-1, 2)}, (), {"x": "2"}),
@@ -124,24 +126,17 @@ def test_duals_are_held_in_python():
         gs.increasing(series, rho)
 
 
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [("x**2 >= 1", "x > 1"), ("1/x > 0", "x > 0"), ("x**3 - x > 0", "x > 1"),
-     ("x**2 >= 1", "x**2 >= 1"), ("(x**2 - 1)**2 > 0", "x**2 > 1")],
-)  # fmt: skip
-def test_conditions_narrow_ranges(text, where):
-    assert verdict(text, {"x": (-2, 2)}, [where]).proved
-
-
-def test_ends_that_conditions_make_belong_to_the_range_or_not():
+def test_conditions_narrow_ranges_and_their_ends_belong_to_them_or_not():
+    for text, where in (("1/x > 0", "x > 0"), ("x**3 - x > 0", "x > 1"),
+                        ("x**2 >= 1", "x**2 >= 1"), ("(x**2 - 1)**2 > 0", "x**2 > 1")):  # fmt: skip
+        assert verdict(text, {"x": (-2, 2)}, [where]).proved
+    for text in ("(0, 2]", "[0, oo)", "[-1, pi/2]", "(-oo, oo)"):
+        assert str(read_range("x", text)) == text
+    # Infinity belongs to no range.
+    assert verdict("exp(-x) > 0", {"x": (0, math.inf)}).over["x"] == "[0, oo)"
     assert verdict("x > 1", {"x": (-2, 2)}, ["x > 1"]).proved
     assert verdict("x > 1", {"x": (-2, 2)}, ["x >= 1"]).counterexample.point["x"] == "1"
     assert verdict("x**2 > 1", {"x": (-2, 2)}, ["x**2 >= 1"]).refuted
-
-
-@pytest.mark.parametrize("text", ["(0, 2]", "[0, oo)", "[-1, pi/2]", "(-oo, oo)"])
-def test_ranges_print_as_they_are_read(text):
-    assert str(read_range("x", text)) == text
 
 
 def test_a_zero_before_an_end_where_a_function_grows_is_not_missed():
@@ -179,6 +174,15 @@ def test_signs_are_refused_where_a_function_is_not_known():
 )  # fmt: skip
 def test_nothing_is_proved_where_a_side_has_no_value_or_jumps(text, over):
     assert not verdict(text, over, tries=64).proved
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x*sin(x) >= -10", "x + 2 >= -2*x*sin(x)", "x**2 + 2 >= -2*x**2*cos(x)", "x*sin(x) <= 10"],
+)
+def test_both_bounds_of_a_wave_have_to_keep_a_statement(text):
+    # False far out, true of small x, and of all x at one of the two bounds.
+    assert not verdict(text, {"x": "nonnegative"}, method="elimination").proved
 
 
 @pytest.mark.parametrize(
@@ -263,11 +267,6 @@ def test_a_store_of_several_targets_resumes(tmp_path):
     assert {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == stamps
 
 
-def test_infinity_belongs_to_no_range():
-    found = verdict("exp(-x) > 0", {"x": (0, math.inf)})
-    assert found.proved and found.over["x"] == "[0, oo)"
-
-
 @pytest.mark.slow
 def test_models_without_derivatives_are_searched():
     model = gs.MultiIndex("He(2, x1)", noise_variance=0.1)
@@ -282,17 +281,13 @@ def test_outputs_without_values_say_why():
     assert any("that of one direction" in reason for reason in found.obstacles)
 
 
+@pytest.mark.slow
 def test_counterexamples_of_models_without_a_public_name_run(capsys):
     model = STEP.at_width(50)
     found = verdict("decreasing(risk, ridge)", {"ridge": (0.1, 1)}, of=model, tries=16)
     exec(found.counterexample.line, {})
     left, right = map(float, capsys.readouterr().out.split())
     assert left < right
-
-
-def test_a_statement_at_the_best_penalty_alone_has_one_point():
-    found = verdict("risk_trained <= risk_initial", {"ridge": "best"}, of=STEP, tries=8)
-    assert found.verdict.value == "supported" and found.tried == 1
 
 
 def test_a_margin_may_vanish_at_an_end_that_is_not_in_the_range():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import re
 import time
@@ -11,9 +10,10 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from tests.derivations.vocabulary_cases import TWO, make
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features import physics as symbols
+from giantstep.derivations.spiked_random_features import physics, physics as symbols
 from giantstep.derivations.spiked_random_features.convex.claims import REFERENCE
 from giantstep.derivations.spiked_random_features.convex.energy import convex_free_energy
 from giantstep.derivations.spiked_random_features.convex.labels import label_channel
@@ -25,15 +25,21 @@ from giantstep.derivations.spiked_random_features.convex.losses import (
     x,
     y,
 )
-from giantstep.derivations.spiked_random_features.convex.readout import picklable
+from giantstep.derivations.spiked_random_features.convex.readout import readout_directions
 from giantstep.derivations.spiked_random_features.convex.smoothing import (
     LabelledEnvelope,
     closed_moments,
     smoothed_envelope,
     smoothed_loss,
 )
-from giantstep.derivations.spiked_random_features.solution import solution_from
-from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
+from giantstep.derivations.spiked_random_features.convex.solver import _separated
+from giantstep.errors import (
+    AssumptionError,
+    CertificationError,
+    ExpressionError,
+    ParameterError,
+    UnsupportedExpressionError,
+)
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.gaussian.ramp_moments import RampAverage
 from giantstep.symbolic.losses.convex_losses import without_cases
@@ -132,20 +138,16 @@ def test_a_loss_enters_the_free_energy_through_its_envelope_alone(case):
     found = energy(*case).free_energy
     square = symbols.spiked_free_energy(activation("erf"), activation("sin")).free_energy
     assert len(found.expression.atoms(LabelledEnvelope)) == 1
+    # Every stationarity condition gives one equation.
+    conditions = stationarity(found)
+    assert set(conditions) == set(found.variables)
+    unknowns = {e.unknown for e in energy(*case).equations}
+    assert unknowns == (set(conditions) - {symbols.q1}) | {symbols.Q1}
     rest = [
         sp.Add(*(t for t in sp.Add.make_args(f.expression) if not t.has(symbols.alpha)))
         for f in (found, square)
     ]
     assert sp.expand(rest[0] - rest[1]) == 0
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_every_stationarity_condition_gives_one_equation(case):
-    found = energy(*case)
-    conditions = stationarity(found.free_energy)
-    assert set(conditions) == set(found.free_energy.variables)
-    unknowns = {e.unknown for e in found.equations}
-    assert unknowns == (set(conditions) - {symbols.q1}) | {symbols.Q1}
 
 
 def gauss(n=80):
@@ -160,22 +162,15 @@ def test_label_probabilities_add_up(channel):
     assert float(total.subs(symbols.noise, 0.3).evalf()) == pytest.approx(1)
 
 
-def test_results_of_many_digits_are_shown_and_pickled():
-    ctx = mpmath.mp.clone()
-    ctx.dps = 40
-    third = ctx.mpf(1) / 3
-    names = ("test_error", "training_loss", "test_loss", "objective")
-    errors = picklable(dict.fromkeys(names, ctx.mpf(10) ** -35))
-    found = solution_from(
-        picklable(dict.fromkeys(names, third)), errors=errors, alpha=1.0, ridge=0.1, residual=0.0,
-        iterations=1, quadrature_error=1e-35, nodes=9, digits=20,
-    )  # fmt: skip
-    assert "0.33333333333333333333\n" in str(found)
-    copy = pickle.loads(pickle.dumps(found))
-    assert copy.test_error == third
-
-
 # ------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_noise_has_a_derivative_where_labels_have_noise(noise):
+    readout = features(noise_variance=noise).with_loss("huber(0.5)")
+    found = readout_directions(readout, exact=False)
+    assert ("noise_variance" in found.moving) == bool(noise)
+    assert ("labels have none" in found.excluded.get("noise_variance", "")) != bool(noise)
 
 
 @pytest.mark.parametrize(
@@ -269,15 +264,6 @@ def test_metrics_are_functions_with_a_mean(metrics, error, words):
 PINBALL = "t*relu(y - x) + (1 - t)*relu(x - y)"
 
 
-def test_a_label_above_the_quantile_costs_its_level():
-    loss = convex_loss("quantile(0.9)").with_numbers
-    assert [loss.subs({y: side, x: 0}) for side in (1, -1)] == [
-        sp.Rational(9, 10),
-        sp.Rational(1, 10),
-    ]
-    assert convex_loss("9*relu(y - x)/10 + relu(x - y)/10").with_numbers == loss
-
-
 @pytest.mark.slow
 def test_one_kernel_serves_all_values_of_the_parameters_of_a_loss():
     model = features(noise_variance=0.1)
@@ -312,13 +298,6 @@ def test_digits_of_a_margin_loss_on_signs():
     assert float(refined.test_error) == pytest.approx(found.test_error, rel=1e-12)
 
 
-def test_losses_with_parameters_are_stored():
-    readout = features().with_loss(gs.convex_loss(PINBALL, t=0.3))
-    again = gs.ConvexReadout.from_json(readout.to_json())
-    assert again.to_json() == readout.to_json() and again._case == readout._case
-    assert str(again.convex_loss) == f"{PINBALL} with t = 0.3"
-
-
 @pytest.mark.parametrize(
     ("loss", "parameters", "error", "words"),
     [
@@ -339,18 +318,6 @@ def test_losses_with_parameters_are_stored():
 def test_parameters_of_losses_are_checked(loss, parameters, error, words):
     with pytest.raises(error, match=re.escape(words)):
         gs.convex_loss(loss, **parameters)
-
-
-@pytest.mark.slow
-def test_quantile_fits_of_finite_size_agree():
-    readout = features(noise_variance=0.1).with_loss("quantile(0.2)")
-    theory = readout.solve(alpha=2.0, ridge=0.1)
-    found = readout.simulate(200, alpha=2.0, ridge=0.1, seeds=20, progress=False)
-    for name in ("test_error", "training_loss", "q1", "m"):
-        values = found[name].values.ravel()
-        error = values.std(ddof=1) / np.sqrt(len(values))
-        known = getattr(theory, name, None) or theory.order_parameters[name]
-        assert abs(values.mean() - known) < 4 * error, name
 
 
 def test_expressions_of_sympy_may_hold_cases():
@@ -403,31 +370,6 @@ def test_reference_solutions(case, known):
     assert found.objective - found.training_loss == pytest.approx(
         0.1 * beta * found.q2 / 4, rel=1e-12
     )
-
-
-@pytest.mark.slow
-def test_the_square_loss_is_the_ridge_readout():
-    model = features(noise_variance=0.1)
-    readout = model.with_loss("square")
-    for alpha, ridge in itertools.product((0.5, 1.0, 3.0), (1e-4, 0.1, 10.0)):
-        ours, theirs = (
-            readout.solve(alpha=alpha, ridge=ridge),
-            model.solve(alpha=alpha, ridge=ridge),
-        )
-        for name in (
-            "test_error",
-            "m",
-            "theta",
-            "psi",
-            "q1",
-            "q2",
-            "V1",
-            "V2",
-            "V1_hat",
-            "psi_hat",
-        ):
-            assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-8), name
-        assert 2 * ours.training_loss == pytest.approx(theirs.training_error, rel=1e-8)
 
 
 # Of reference values, so that each is derived once.
@@ -525,3 +467,141 @@ def test_proximal_points_of_kinked_losses_minimise(name):
         objective = loss.value(label, grid) + (grid - center) ** 2 / (2 * step)
         best = grid[np.argmin(objective)]
         assert float(loss.proximal(label, center, step)) == pytest.approx(best, abs=2e-4)
+
+
+# ---------------------------------------------------------------------- letters
+
+
+ONE = {"spike_strengths": [1.2], "bulk_variances": [1.1], "fractions": [1.0], "alignment": 0.9}
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("letters", [1, 2])
+def test_norms_with_and_without_the_label_give_one_free_energy(letters, aligned):
+    given = activation("erf"), activation("sin"), letters
+    whole = physics.letters_free_energy(*given, aligned=aligned)
+    # Another function with the same values: the free energy is then in Q_1.
+    orthogonal = physics.letters_free_energy(
+        *given, aligned=aligned, loss_term=lambda prediction: physics.square_loss(prediction)
+    )
+    q1, big_q1 = (physics.Letters.of(letters, name) for name in ("q1", "Q1"))
+    psi = sp.Matrix(letters, 1, lambda a, _: 0 if aligned else q1.psi[a])
+    left = q1.norms - psi * psi.T
+    back = {big_q1.norms[i, j]: left[i, j] for i, j in q1.upper}
+    back |= dict(zip(big_q1.q2, q1.q2, strict=True))
+    difference = whole.free_energy.expression - orthogonal.free_energy.expression.xreplace(back)
+    (theirs, ours) = (
+        {e.integrand for e in x.atoms(physics.GaussianExpectation)}
+        for x in (whole.free_energy.expression, orthogonal.free_energy.expression.xreplace(back))
+    )
+    assert {sp.simplify(a - b) for a, b in zip(theirs, ours, strict=True)} == {0}
+    assert sp.simplify(difference.replace(physics.GaussianExpectation, lambda *_: sp.S.Zero)) == 0
+    for name, value in whole.overlaps.items():
+        assert sp.expand(value - orthogonal.overlaps[name].xreplace(back)) == 0
+
+
+def test_mean_features_separate_labels_only_where_a_combination_does():
+    kappa = np.linspace(-3, 3, 61)
+    labels = np.sign(kappa**2 - 1)
+    square, constant = kappa**2, np.ones(61)
+    assert _separated(labels, np.stack([square, constant], axis=1))
+    assert not _separated(labels, square[:, None])
+    assert not _separated(labels, np.stack([square, kappa], axis=1))
+    assert not _separated(labels, np.zeros((61, 1)))
+
+
+def test_readouts_of_letters_are_stored_and_sent():
+    readout = make("erf", "sin", **TWO, noise_variance=0.1, width=300).with_loss("huber(0.3)")
+    assert readout.width == 300
+    assert gs.ConvexReadout.from_json(readout.to_json()) == readout
+    assert pickle.loads(pickle.dumps(readout)) == readout
+    assert readout.at(delta=0.5, beta=2).features.beta == 2
+    assert readout.spike.fractions.tolist() == [0.4, 0.6]
+    own = make("erf", "sin", **ONE).with_loss(gs.convex_loss("t*abs(y - x)", t=0.3))
+    again = gs.ConvexReadout.from_json(own.to_json())
+    assert (
+        again.to_json() == own.to_json() and str(again.convex_loss) == "t*abs(y - x) with t = 0.3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda: make(
+            "tanh", "sin", spike_strengths=[1.0, 0.5, -0.5, -1.0], bulk_variances=[1.0] * 4,
+            fractions=[0.25] * 4, alignment=0.9,
+        ).with_loss("huber(0.3)"), ParameterError, "at most 3 letters"),
+        (lambda: make(
+            "tanh", "sin", spike_strengths=[[1.0, 0.2]], bulk_variances=[1.0], fractions=[1.0],
+            alignment=[0.9, 0.1],
+        ).with_loss("huber(0.3)"), ParameterError, "a spike of rank one"),
+        (lambda: make("tanh", "sin", **TWO).with_loss("hinge"), ParameterError, "needs labels ±1"),
+        *((lambda m=m: gs.ConvexReadout(m, "huber(0.3)"), ParameterError,
+           "SpikedRandomFeatures or a VocabularyFeatures") for m in ("features",)),
+        (lambda: make("tanh", "sin", **TWO).with_loss("square").solve(
+            alpha=2, ridge=0.1, certify=True), CertificationError, "convex readouts"),
+    ],
+)  # fmt: skip
+def test_what_has_no_equations_is_refused(ask, error, message):
+    with pytest.raises(error, match=message):
+        ask()
+
+
+@pytest.mark.slow
+def test_labels_that_mean_features_separate_are_refused_without_a_width():
+    readout = make("tanh", "sign", **{**TWO, "alignment": 1.0}).with_loss("hinge", labels="sign")
+    with pytest.raises(AssumptionError, match="labels are the sign of the mean feature"):
+        readout.solve(alpha=2, ridge=0.1)
+
+
+@pytest.mark.slow
+def test_one_letter_is_one_kind_of_rows():
+    letter = make("erf", "sign", **ONE, beta=0.7)
+    rows = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sign", spike_strength=1.2, bulk_variance=1.1, alignment=0.9, beta=0.7
+    )
+    found, expected = (
+        x.with_loss("hinge", labels="sign").solve(alpha=2, ridge=0.1) for x in (letter, rows)
+    )
+    for name in ("test_error", "training_loss", "test_loss", "objective"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=2e-11)
+    # Overlaps are those of rows of unit length.
+    assert found.q1_11 == pytest.approx(expected.q1 / 1.1, rel=2e-11)
+
+
+@pytest.mark.slow
+def test_two_letters_against_readouts_of_finite_size():
+    # Larger ones, and with signs as labels, are evidence of the claim cui-convex-loss.
+    readout = make("erf", "sin", **TWO, noise_variance=0.1).with_loss("huber(0.3)", width=100)
+    theory = readout.solve(alpha=2, ridge=0.1)
+    found = readout.simulate(100, alpha=[2.0], ridge=0.1, seeds=12, progress=False)
+    for name in ("test_error", "training_loss"):
+        values = found[name].to_numpy().ravel()
+        error = values.std(ddof=1) / len(values) ** 0.5
+        assert abs(values.mean() - getattr(theory, name)) <= 4 * error, name
+
+
+@pytest.mark.slow
+def test_the_square_loss_as_a_convex_one():
+    given = {"beta": 0.7, "noise_variance": 0.1, "bulk": "orthonormal", "width": 500}
+    model = make("tanh", "sin", **TWO, **given)
+    found = model.with_loss("square").solve(alpha=2, ridge=0.1)
+    expected = model.solve(alpha=2, ridge=0.1)
+    assert found.test_error == pytest.approx(expected.test_error, rel=1e-11)
+    assert 2 * found.training_loss == pytest.approx(expected.training_error, rel=1e-11)
+    assert found.q1_12 == pytest.approx(expected.q1[0, 1], rel=1e-9)
+
+
+@pytest.mark.slow
+def test_the_square_loss_with_the_complete_leading_order_is_ridge_regression():
+    # Of an uneven student, whose rows are stretched, too.
+    features = gs.SpikedRandomFeatures(
+        "relu", "relu", step_size=2, allow_non_odd=True, noise_variance=0.1, alpha0=30,
+        leading_order="complete",
+    )  # fmt: skip
+    readout = features.with_loss("square").solve(alpha=2, ridge=0.1)
+    ridge = features.solve(alpha=2, ridge=0.1)
+    assert readout.test_error == pytest.approx(ridge.test_error, rel=1e-12)
+    assert readout.objective == pytest.approx(
+        (ridge.training_error + 0.1 * features.beta / 2 * ridge.q2) / 2, rel=1e-12
+    )

@@ -2,6 +2,7 @@
 
 import math
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -180,44 +181,6 @@ def test_every_simulation_has_the_same_columns():
     np.testing.assert_allclose(others[3]["q1"][0, 0], raw / np.outer(norms, norms), rtol=1e-9)
 
 
-def test_what_cannot_be_drawn_is_refused():
-    # Without a step there is no derivative that a student would need.
-    for kind, letters in (
-        (gs.SpikedRandomFeatures, {}),
-        (gs.VocabularyFeatures, {"letters": [1, 2], "fractions": [0.5, 0.5]}),
-    ):
-        jumps = network_of(kind("sign", "sin", step_size=0.0, alpha0=6, **letters), 40)
-        assert jumps.steps == 0 and jumps.student_derivative is None
-    given = {"step_size": 1.0, "alpha0": 6}
-    equal = gs.VocabularyFeatures("erf", "sin", letters=[1, 1], fractions=[0.5, 0.5], **given)
-    with pytest.raises(ParameterError, match="letters must differ"):
-        network_of(equal, 40)
-    silent = gs.VocabularyFeatures("erf", "sin", letters=[0.0], fractions=[1.0], **given)
-    assert network_of(silent, 40).steps == 0
-    letters = gs.VocabularyFeatures("erf", "sin", letters=[1, 2], fractions=[0.5, 0.5],
-                                    biases=[0.5, -0.5], step_size=1.0, alpha0=6)  # fmt: skip
-    with pytest.raises(ParameterError, match="no biases"):
-        network_of(letters, 40)
-    assert network_of(letters, 40, equivalent=True).steps == 0
-    law = gs.BulkLaw.from_eigenvalues([1.0, 2.0])
-    with pytest.raises(ParameterError, match="law of the bulk"):
-        network_of(features("erf", "sin", 1.2, 1.5, 0.9, bulk=law), 40)
-    stretched = features("erf", "sin", 1.2, 1.1, 0.9, stretch=(0.1, 0.0, 0.0))
-    with pytest.raises(ParameterError, match="made by a gradient step only"):
-        network_of(stretched, 40)
-    network = gs.SpikedRandomFeatures("erf", "sin", step_size=1.0, alpha0=math.inf)
-    with pytest.raises(ParameterError, match="finitely many samples"):
-        network_of(network, 40)
-    for arguments, message in (
-        ({"dimension": 2.5}, "dimension must be a whole number"),
-        ({"alpha": 0.001}, "too small for alpha"), ({"alpha": []}, "alpha"),
-        ({"ridge": 0}, "ridge must be positive"), ({"ridge": math.inf}, "ridge must be"),
-        ({"store": 3}, "store must be a path"), ({"seeds": 0}, "seeds must be"),
-    ):  # fmt: skip
-        with pytest.raises(ParameterError, match=message):
-            network.at(alpha0=6).simulate(**{"dimension": 40, "progress": False, **arguments})
-
-
 # ------------------------------------------------------------------ letters, biases, rank
 
 
@@ -273,47 +236,76 @@ def test_a_study_saves_loads_prints_and_draws(tmp_path):
     assert [t.get_text() for t in axes.get_legend().get_texts()] == [
         r"theory, $d\to\infty$", r"simulation ($\pm$ s.e.)", "extrapolated",
     ]  # fmt: skip
+    (tmp_path / "text.nc").write_text("text")
+    study.dataset.assign_attrs(kind="other").to_netcdf(tmp_path / "other.nc")
+    for ask, words in (
+        (lambda: study.fit("m"), "no quantity 'm'"),
+        (lambda: study.fit(alpha=3), "alpha = 3 was not studied"),
+        (lambda: gs.FiniteSizeStudy.load(tmp_path / "none.nc"), "no file"),
+        (lambda: gs.FiniteSizeStudy.load(tmp_path / "other.nc"), "not a saved study"),
+        (lambda: gs.FiniteSizeStudy.load(tmp_path / "text.nc"), "not a saved study"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            ask()
     # Another dimension leaves the networks of the others as they are.
     more = gs.finite_size_study(model, [40, 60, 80], [1, 2], 0.05, **arguments)
     np.testing.assert_array_equal(more.dataset["test_error"].sel(dimension=[40, 80]),
                                   study.dataset["test_error"])  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"dimensions": [40]}, "at least two"),
-        ({"dimensions": [40, 40]}, "at least two"),
-        ({"dimensions": [40.5, 80]}, "whole number"),
-        ({"seeds": [2, 2, 2]}, "one for each of the 2"),
-        ({"seeds": 1}, "seeds must be >= 2"),
-        ({"quantities": ["q9"]}, "no quantity 'q9'"),
-        ({"source": 3}, "method simulate"),
-        ({"alpha": -1}, "alpha"),
-    ],
+GIVEN: Any = {"step_size": 1.0, "alpha0": 6}
+BIASED = gs.VocabularyFeatures(
+    "erf", "sin", letters=[1, 2], fractions=[0.5, 0.5], biases=[0.5, -0.5], **GIVEN
 )
-def test_bad_studies_are_refused(changes, message):
-    arguments = {
-        "source": features("erf", "erf", 1.2, 1.15, 0.9), "dimensions": [40, 80], "alpha": 1.0,
-        "seeds": 2, "progress": False,
-    }  # fmt: skip
+
+
+def test_networks_without_a_step():
+    # Without a step there is no derivative that a student would need.
+    for kind, letters in (
+        (gs.SpikedRandomFeatures, {}),
+        (gs.VocabularyFeatures, {"letters": [1, 2], "fractions": [0.5, 0.5]}),
+    ):
+        jumps = network_of(kind("sign", "sin", step_size=0.0, alpha0=6, **letters), 40)
+        assert jumps.steps == 0 and jumps.student_derivative is None
+    silent = gs.VocabularyFeatures("erf", "sin", letters=[0.0], fractions=[1.0], **GIVEN)
+    assert network_of(silent, 40).steps == 0
+    assert network_of(BIASED, 40, equivalent=True).steps == 0
+
+
+LAW = gs.BulkLaw.from_eigenvalues([1.0, 2.0])
+FEATURES = features("erf", "sin", 1.2, 1.15, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: network_of(gs.VocabularyFeatures(
+            "erf", "sin", letters=[1, 1], fractions=[0.5, 0.5], **GIVEN), 40), "must differ"),
+        (lambda: network_of(BIASED, 40), "no biases"),
+        (lambda: network_of(features("erf", "sin", 1.2, 1.5, 0.9, bulk=LAW), 40),
+         "law of the bulk"),
+        (lambda: network_of(features("erf", "sin", 1.2, 1.1, 0.9, stretch=(0.1, 0.0, 0.0)), 40),
+         "made by a gradient step only"),
+        (lambda: network_of(gs.SpikedRandomFeatures("erf", "sin", alpha0=math.inf), 40),
+         "finitely many samples"),
+        *((lambda a=a: gs.SpikedRandomFeatures("erf", "sin", **GIVEN).simulate(
+            **{"dimension": 40, "progress": False, **a}), words) for a, words in (
+            ({"dimension": 2.5}, "dimension must be a whole number"),
+            ({"alpha": 0.001}, "too small for alpha"), ({"alpha": []}, "alpha"),
+            ({"ridge": 0}, "ridge must be positive"), ({"ridge": math.inf}, "ridge must be"),
+            ({"store": 3}, "store must be a path"), ({"seeds": 0}, "seeds must be"),
+        )),
+        *((lambda a=a: gs.finite_size_study(**{
+            "source": FEATURES, "dimensions": [40, 80], "alpha": 1.0, "seeds": 2,
+            "progress": False, **a}), words) for a, words in (
+            ({"dimensions": [40]}, "at least two"), ({"dimensions": [40, 40]}, "at least two"),
+            ({"dimensions": [40.5, 80]}, "whole number"),
+            ({"seeds": [2, 2, 2]}, "one for each of the 2"), ({"seeds": 1}, "seeds must be >= 2"),
+            ({"quantities": ["q9"]}, "no quantity 'q9'"), ({"source": 3}, "method simulate"),
+            ({"alpha": -1}, "alpha"),
+        )),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_drawn_or_studied_is_refused(ask, message):
     with pytest.raises(ParameterError, match=message):
-        gs.finite_size_study(**(arguments | changes))
-
-
-def test_what_was_not_studied_is_not_found(tmp_path):
-    study = gs.finite_size_study(
-        features("erf", "erf", 1.2, 1.15, 0.9), [40, 80], 1, seeds=2, progress=False
-    )
-    with pytest.raises(ParameterError, match="no quantity 'm'"):
-        study.fit("m")
-    with pytest.raises(ParameterError, match="alpha = 3 was not studied"):
-        study.fit(alpha=3)
-    with pytest.raises(ParameterError, match="no file"):
-        gs.FiniteSizeStudy.load(tmp_path / "none.nc")
-    study.dataset.assign_attrs(kind="other").to_netcdf(tmp_path / "other.nc")
-    with pytest.raises(ParameterError, match="not a saved study"):
-        gs.FiniteSizeStudy.load(tmp_path / "other.nc")
-    (tmp_path / "text.nc").write_text("text")
-    with pytest.raises(ParameterError, match="not a saved study"):
-        gs.FiniteSizeStudy.load(tmp_path / "text.nc")
+        ask()

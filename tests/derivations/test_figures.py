@@ -47,26 +47,10 @@ def test_theory_simulation_and_best_linear_predictor_are_drawn(model, curve, sim
         "best linear predictor",
     ]
     assert axes.get_yscale() == "linear"
-    assert r"\alpha_0 = 5" in "".join(text.get_text() for text in axes.texts)
-
-
-def test_errors_over_a_decade_need_a_logarithmic_axis(curve):
     wide = curve.copy(deep=True)
     wide["test_error"][0] = 100 * wide["test_error"][2]
     assert plot_curve(wide).get_yscale() == "log"
-
-
-def test_given_axes_are_used(curve):
-    from matplotlib.figure import Figure
-
-    axes = Figure().add_subplot()
-    assert plot_curve(curve, ax=axes) is axes
-
-
-def test_pyplot_stays_out(curve):
-    before = "matplotlib.pyplot" in sys.modules
-    plot_curve(curve)
-    assert ("matplotlib.pyplot" in sys.modules) == before
+    assert r"\alpha_0 = 5" in "".join(text.get_text() for text in axes.texts)
 
 
 def test_expression_with_a_dollar_sign_is_no_mathematics(curve):
@@ -99,22 +83,27 @@ def test_same_figure_same_file(curve):
     assert first == second
 
 
-def test_refusals(curve, tmp_path):
-    with pytest.raises(ParameterError, match=r"written as \.png, \.pdf or \.svg, not 'c.bmp'"):
-        save_figure(plot_curve(curve).figure, tmp_path / "c.bmp")
-    with pytest.raises(ParameterError, match="no output named 'test_error'; there are: none"):
-        plot_curve(xr.Dataset())
-    with pytest.raises(ParameterError, match="simulation must be a dataset as returned by"):
-        plot_curve(curve, simulation=curve)
-    # Every network has a test error of its own: a simulation is no curve.
-    networks = xr.Dataset({"test_error": (("seed", "alpha"), [[1.0]])}, {"alpha": [1.0]})
-    with pytest.raises(ParameterError, match="has components or networks of its own"):
-        plot_curve(networks)
-    with pytest.raises(ParameterError, match="ax must be axes of matplotlib, got 3"):
-        plot_curve(curve, ax=3)
-
-
 def test_missing_matplotlib_says_what_to_install(curve, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "giantstep\[plot\]"'):
         plot_curve(curve)
+
+
+# Every network has a test error of its own: a simulation is no curve.
+NETWORKS = xr.Dataset({"test_error": (("seed", "alpha"), [[1.0]])}, {"alpha": [1.0]})
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda c: save_figure(plot_curve(c).figure, "c.bmp"),
+         r"written as \.png, \.pdf or \.svg, not 'c.bmp'"),
+        (lambda c: plot_curve(xr.Dataset()), "no output named 'test_error'; there are: none"),
+        (lambda c: plot_curve(c, simulation=c), "simulation must be a dataset as returned by"),
+        (lambda c: plot_curve(NETWORKS), "has components or networks of its own"),
+        (lambda c: plot_curve(c, ax=3), "ax must be axes of matplotlib, got 3"),
+    ],
+)  # fmt: skip
+def test_refusals(curve, ask, words):
+    with pytest.raises(ParameterError, match=words):
+        ask(curve)

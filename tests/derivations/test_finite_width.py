@@ -17,26 +17,6 @@ def model():
     return gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
 
 
-@pytest.mark.parametrize(
-    ("alpha", "limit", "corrected", "norm"),
-    [(3, 0.03252, 0.03272, 0.0875), (0.9, 0.0425, 0.0428, 0.0525)],
-)
-def test_published_example_at_a_thousand_neurons(model, alpha, limit, corrected, norm):
-    # Networks of d = p = 1000: test errors .03265(17) and .0428(2), q2 .0873(6) and .0523(5).
-    found = model.solve(alpha=alpha, ridge=0.1, width=1000)
-    digits = {0.03272: 5e-6, 0.0428: 5e-5}[corrected]
-    assert model.solve(alpha=alpha, ridge=0.1).test_error == pytest.approx(limit, abs=digits)
-    assert found.test_error == pytest.approx(corrected, abs=digits)
-    assert found.q2 == pytest.approx(norm, abs=5e-5)
-
-
-def test_the_strict_limit_is_untouched(model):
-    assert "inverse_width" not in model.derivation.parameters
-    assert "inverse_width" in model.at_width(10).derivation.parameters
-    assert model.at_width(10).at_width(None) == model and model.at_width(None) is model
-    assert "width" not in model.parameters()
-
-
 def test_the_correction_vanishes_like_one_over_p(model):
     limit = model.solve(alpha=1, ridge=0.1).test_error
     gaps = [

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sympy as sp
 
 from giantstep.derivations.comparison import Comparison, compare, finding
-from giantstep.derivations.first_gradient import (
-    claims_expansion,
-    claims_expansion as claims_preprocessed,
-    first_step,
-)
+from giantstep.derivations.first_gradient import claims_expansion, first_step
+from giantstep.derivations.first_gradient.spike_mapping import best_linear_error
+from giantstep.derivations.giant_steps import claims_equivalence as evidence
+from giantstep.derivations.one_gradient_step import claims_spike
+from giantstep.derivations.one_gradient_step.claims_spike import SPIKES, extrapolated, spike_table
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.hermite import equivalence
 from giantstep.symbolic.targets import stein
-
-# ------------------------------------------------------------------ sampled gradients
-
+from giantstep.symbolic.targets.projections import residual_norms
+from giantstep.symbolic.targets.subspaces import Subspace
 
 # ------------------------------------------------------------------ that evidence can fail
 
@@ -54,15 +58,6 @@ def test_a_spike_without_noise_is_noticed(monkeypatch):
     assert not claims_expansion.first_step_limits().passed
 
 
-def test_a_wrong_constant_is_noticed(monkeypatch):
-    right = claims_preprocessed._half
-    monkeypatch.setattr(claims_preprocessed, "_half", lambda *given: 2 * right(*given))
-    monkeypatch.setattr(claims_preprocessed.SampleComplexity, "relevant_share", lambda *given: 0.5)
-    assert not claims_preprocessed.half_share(
-        claims_preprocessed.SHARES[:1], (1.0,), dimension=50, networks=8, width=60
-    ).passed
-
-
 def test_comparisons_count_standard_errors_and_bias():
     values = np.array([0.9, 1.1, 1.0, 1.0])
     near, far = compare("x", 1.1, values, bias=0.0), compare("x", 1.3, values, bias=0.0)
@@ -74,3 +69,106 @@ def test_comparisons_count_standard_errors_and_bias():
     assert details["scaled_deviation"] == pytest.approx(50 * 0.15)
     assert not finding([near, far], "means").passed
     assert near.details()["theory"] == 1.1
+
+
+def test_evidence_rejects_spikes_of_another_length(monkeypatch):
+    # Networks that take a step of 1.15 times the size.
+    true = claims_spike.one_step_network
+
+    def longer(model, dimension):
+        return true(replace(model, step_size=1.15 * model.step_size), dimension)
+
+    monkeypatch.setattr(claims_spike, "one_step_network", longer)
+    sizes = ((50, 30), (200, 12))
+    found = spike_table(SPIKES[4:5], sizes, seed=3)
+    assert not found.passed
+    monkeypatch.undo()
+    assert spike_table(SPIKES[4:5], sizes, seed=3).passed
+
+
+def test_extrapolation_sees_what_does_not_vanish():
+    generator = np.random.default_rng(0)
+    sizes = ((50, 100), (200, 100))
+    noise = [0.01 * generator.standard_normal(100) for _ in sizes]
+    for left, passed in ((0.0, True), (0.02, False)):
+        values = [left + 0.5 / math.sqrt(d) + e for (d, _), e in zip(sizes, noise, strict=True)]
+        assert extrapolated("shift", 0.0, sizes, values, 0.5).passed == passed
+
+
+# ---------------------------------------------------------------------- conditional equivalence
+
+
+def wrong_closed_forms(student):
+    right = right_closed_forms(student)
+    mean = None if right.mean is None else 2 * right.mean
+    return equivalence._ClosedForms(mean, right.slope, right.square, right.residual)
+
+
+right_closed_forms = equivalence._closed_forms
+
+
+def test_a_wrong_closed_form_is_found(monkeypatch):
+    monkeypatch.setattr(equivalence, "_closed_forms", wrong_closed_forms)
+    monkeypatch.setattr(evidence, "WITHOUT_CLOSED_FORM", ())
+    monkeypatch.setattr(evidence, "SMOOTHED", ("erf",))
+    for name in ("closed_forms", "quadrature"):
+        assert not getattr(evidence, name)().passed
+
+
+def test_a_wrong_coefficient_is_found(monkeypatch):
+    right = equivalence._closed_coefficient
+    monkeypatch.setattr(
+        equivalence, "_closed_coefficient", lambda student, k: (k + 1) * right(student, k)
+    )
+    for name in ("hermite_students", "two_neurons"):
+        assert not getattr(evidence, name)().passed
+
+
+def test_another_definition_is_found(monkeypatch):
+    monkeypatch.setattr(
+        evidence.fe, "slope_definition", lambda student, c, rho: sp.Symbol("something else")
+    )
+    assert not evidence.one_source().passed
+
+
+def test_a_wrong_residual_variance_is_found_by_sampling(monkeypatch):
+    right = evidence.features_at
+
+    def wrong(*arguments):
+        found = right(*arguments)
+        doubled = tuple(2 * value for value in found.residual_variance)
+        return type(found)(
+            found.projection, found.overlaps, found.spreads, found.mean, found.slope, doubled,
+            found.digits,
+        )  # fmt: skip
+
+    monkeypatch.setattr(evidence, "features_at", wrong)
+    found = evidence.sampled_features(
+        ("relu",), dimension=80, width=16, blocks=40, block=500, seed=9
+    )
+    assert not found.passed
+
+
+def test_the_series_off_the_diagonal_is_that_of_the_closed_form():
+    generator = np.random.default_rng(1)
+    outside = generator.standard_normal((3, 20)) / 5
+    rho = np.linalg.norm(outside, axis=1)
+    m = np.array([0.3, -1.0, 0.8])
+    found = evidence._off_diagonal(activation("erf"), m, rho, outside, order=3)
+    series = equivalence.conditional_equivalence("erf").residual_covariance(3)
+    numbers = {
+        equivalence.CORRELATION: float(outside[0] @ outside[1] / (rho[0] * rho[1])),
+        sp.Symbol("c_i", real=True): m[0] * evidence.PROJECTION,
+        sp.Symbol("c_j", real=True): m[1] * evidence.PROJECTION,
+        sp.Symbol("rho_i", positive=True): rho[0],
+        sp.Symbol("rho_j", positive=True): rho[1],
+    }
+    assert found[0, 1] == pytest.approx(float(series.subs(numbers)), rel=1e-9)
+
+
+@pytest.mark.parametrize("teacher", ["erf", "relu", "sin", "z + He(2, z) - He(3, z)/2"])
+def test_the_best_linear_error_is_the_residual_norm_without_directions(teacher):
+    # ‖P_{>1} f‖² of spiked random features: U = {0}, degree 1.
+    single = activation(teacher)
+    residual = residual_norms(single, Subspace.zero(1), highest=1)[1]
+    assert abs((residual - best_linear_error(single)).evalf(30)) < 1e-25

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import sympy as sp
 from numpy.testing import assert_allclose
@@ -14,11 +13,9 @@ from giantstep.derivations.first_gradient.spike_mapping import (
     _label_curvature,
     alpha0,
     noise,
-    spike_mapping,
 )
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic.expressions.activations import activation
-from giantstep.symbolic.targets.stein import gradient_expansion
 from giantstep.symbolic.targets.target import target
 
 # one_gradient_step.md, section 0.
@@ -61,35 +58,6 @@ def test_several_directions_give_exact_numbers():
     assert step.population_spike == sp.Matrix([2, -1])
 
 
-@pytest.mark.parametrize(("student", "text"), [("relu", "x1 + x1*x2"), ("erf", "sin(x1) - 2*x2")])
-def test_the_population_spike_is_the_leading_term_of_the_expansion(student, text):
-    # Where two lines of work meet: Stein's lemma, and the linear part of the target.
-    leading = gradient_expansion(student, text, 2).leading
-    assert leading.k == 0
-    assert all(
-        e == 0 for e in sp.expand(leading.value - first_step(student, text).population_spike)
-    )
-
-
-def test_the_spike_is_that_of_the_spiked_features():
-    # cos² of the one is γ² of the other.
-    for student, teacher in (("erf", "erf"), ("sin", "relu")):
-        step = first_step(student, activation(teacher))
-        other = spike_mapping(activation(student), activation(teacher))
-        assert sp.expand(step.alignment - other.alignment**2).equals(0)
-        point = {alpha0: sp.Rational(7, 3), noise: sp.Rational(1, 5)}
-        (s,) = other.spike_strength.free_symbols - {alpha0, noise}
-        strength = other.spike_strength.subs({**point, s: 1})
-        assert abs(sp.N(step.spike.subs(point) - strength, 30)) < 1e-28
-
-
-def test_a_target_without_linear_part_leaves_noise_only():
-    step = first_step("relu", "x1*x2")
-    assert step.alignment == 0
-    assert step.population_spike == sp.zeros(2, 1)
-    assert step.values(alpha=2)["spike"] == pytest.approx(0.5 * math.sqrt(1 / 2))
-
-
 def test_the_output_is_that_of_the_student_without_its_mean():
     # relu: mu_0² = 1/(2 pi), mu_1² = 1/4, E relu² = 1/2.
     output = first_step("relu", "x1").output
@@ -103,14 +71,6 @@ def test_a_negative_slope_changes_no_norm():
     assert minus.population_spike == -plus.population_spike
 
 
-def test_it_prints_its_formulas():
-    step = first_step("erf", "x1 + He(2, x2)")
-    assert "alignment" in repr(step)
-    latex = step.latex()
-    assert latex.count(r"&\to") == 4 and r"\alpha_{0}" in latex and r"\|A\|_{\mathrm{op}}" in latex
-    assert step._repr_latex_().startswith(r"$\displaystyle")
-
-
 def test_numbers_need_a_sample_number_and_a_noise_that_make_sense():
     step = first_step("erf", target("x1"))
     for options, message in (
@@ -120,19 +80,11 @@ def test_numbers_need_a_sample_number_and_a_noise_that_make_sense():
     ):
         with pytest.raises(ParameterError, match=message):
             step.values(**options)
-
-
-def test_a_student_that_jumps_has_no_gradient():
     with pytest.raises(AssumptionError, match="'sign' has no weak derivative"):
         first_step("sign", "x1")
-
-
-def test_limits_are_finite_numbers_for_a_grid_of_pairs():
-    for student in ("relu", "tanh", "softplus", "gelu"):
-        for text in ("x1 + x2*x3", "abs(x1) + x2", "sign(x1)"):
-            values = first_step(student, text).values(alpha=1.5, noise_variance=0.1)
-            assert np.isfinite(list(values.values())).all()
-            assert 0 <= values["alignment"] < 1
+    blind = first_step("relu", "x1*x2")
+    assert blind.alignment == 0 and blind.population_spike == sp.zeros(2, 1)
+    assert blind.values(alpha=2)["spike"] == pytest.approx(0.5 * math.sqrt(1 / 2))
 
 
 def test_noise_is_part_of_the_third_moment_of_labels():

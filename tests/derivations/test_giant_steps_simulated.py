@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import dataclasses
 import json
 import math
 import pickle
@@ -14,7 +13,7 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
-from giantstep.derivations.figures import save_figure, svg_text
+from giantstep.derivations.figures import svg_text
 from giantstep.derivations.first_gradient.training import train_by_preprocessed_step
 from giantstep.derivations.giant_steps.learned_directions import Verdict, adapted_basis
 from giantstep.derivations.giant_steps.simulated import (
@@ -168,29 +167,21 @@ def test_presentations_and_round_trips(stairs, tmp_path):
     text = str(stairs)
     assert text.startswith("relu on x1 + x1*x2: d = 150, n = 15000 = 100 d for each of 2 steps")
     assert "in common" in text and "only growing d decides" in text
-    assert repr(stairs).startswith("SimulatedGiantSteps(relu on x1 + x1*x2, d = 150, n = 15000: {")
-    page = stairs._repr_html_()
-    assert page.count("<table>") == 2 and "⟨e1⟩" in page
-    values = stairs.to_dict()
-    assert json.loads(json.dumps(values)) == values
-    assert values["directions"][0]["direction"]["name"] == "e1"
-    loaded = SimulatedGiantSteps.load(stairs.save(tmp_path / "run.npz"))
-    assert loaded == stairs and str(loaded) == text
-    np.testing.assert_array_equal(loaded.result.overlaps, stairs.result.overlaps)
-    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
-    again = SimulatedGiantSteps.from_json(stairs.to_json())
-    assert again == stairs and str(again) == text and again.to_json() == stairs.to_json()
-    assert str(SimulatedGiantSteps.load(stairs.save(tmp_path / "run.json"))) == text
+    assert stairs._repr_html_().count("<table>") == 2
+    for name in ("run.npz", "run.json"):
+        loaded = SimulatedGiantSteps.load(stairs.save(tmp_path / name))
+        assert loaded == stairs and str(loaded) == text and loaded.to_json() == stairs.to_json()
+        np.testing.assert_array_equal(loaded.result.overlaps, stairs.result.overlaps)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json", "run.npz"]
 
 
 def test_damaged_files_are_refused(stairs, tmp_path):
     path = stairs.save(tmp_path / "run.npz")
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(ParameterError, match=r"is not a file that SimulatedGiantSteps\.save wrote"):
-        SimulatedGiantSteps.load(path)
     np.savez(tmp_path / "other.npz", x=np.eye(2))
-    with pytest.raises(ParameterError, match="is not a file that"):
-        SimulatedGiantSteps.load(tmp_path / "other.npz")
+    for file in (path, tmp_path / "other.npz"):
+        with pytest.raises(ParameterError, match=r"is not a file that SimulatedGiantSteps\.save"):
+            SimulatedGiantSteps.load(file)
     with pytest.raises(ParameterError, match=r"path must end in \.npz"):
         stairs.save(tmp_path / "run.txt")
     with pytest.raises(FileNotFoundError):
@@ -234,58 +225,37 @@ def test_files_of_the_release_before_are_read(stairs, tmp_path):
         assert json.loads(str(archive["header"]))["format"] == 1
 
 
-def test_expressions_with_their_own_symbols_are_simulated():
-    u, v = sp.symbols("u v", real=True)
-    found = simulate(u + u * v, dimension=20, samples_factor=50)
-    assert str(found.staircase.final) == "R^2"
-
-
 # ---------------------------------------------------------------------- figures
 
 
-@pytest.mark.parametrize("directions", [None, [[1, 0], [1, 1]]])
-def test_the_figure_has_a_panel_for_each_time(stairs, directions, tmp_path):
+def test_the_figure_has_a_panel_for_each_time(stairs):
     pytest.importorskip("matplotlib")
-    found = stairs.plot(directions)
+    found = stairs.plot()
     panels = [axes for axes in found if axes.get_title().startswith("$t")]
     assert [axes.get_title() for axes in panels] == ["$t = 0$", "$t = 1$", "$t = 2$"]
     # U_1 is a line, U_2 the plane, behind the neurons of both signs.
     lines = [[line for line in axes.lines if line.get_linestyle() == "-"] for axes in panels]
     assert [len(found) for found in lines] == [0, 1, 0]
-    x, y = lines[1][0].get_data()
-    slope = 0 if directions is None else math.nan
-    assert directions is not None or abs(y[1] - y[0]) / abs(x[1] - x[0]) == slope
+    y = lines[1][0].get_ydata()
+    assert y[0] == y[1]
     dots = [line for line in panels[2].lines if line.get_marker() == "."]
     drawn = np.concatenate([np.stack(line.get_data(), axis=1) for line in dots])
-    assert len(drawn) == 2 * 96
-    if directions is None:
-        expected = stairs.result.overlaps[:, 2].reshape(-1, 2)
-        assert_allclose(np.sort(drawn, axis=0), np.sort(expected, axis=0))
-    if directions is None:
-        assert save_figure(found, tmp_path / "stairs.png").stat().st_size > 10_000
-        assert svg_text(stairs.plot()) == svg_text(stairs.plot())
+    expected = stairs.result.overlaps[:, 2].reshape(-1, 2)
+    assert_allclose(np.sort(drawn, axis=0), np.sort(expected, axis=0))
+    assert svg_text(found) == svg_text(stairs.plot())
+    turned = stairs.plot([[1, 0], [1, 1]])
+    assert sum(axes.get_title().startswith("$t") for axes in turned) == 3
 
 
-@pytest.mark.slow
-def test_figures_of_other_shapes_are_drawn(tmp_path):
+def test_figures_of_one_and_of_three_directions_and_of_many_steps():
     pytest.importorskip("matplotlib")
     small = {"dimension": 20, "samples_factor": 10, "width": 8, "seeds": 1}
-    line = simulate("He(2, x1) + x1", **small)
-    labels = [axes.get_ylabel() for axes in line.plot()]
-    assert "$a_i$" in labels
-    # Nothing is learned; V* is a line; many steps.
-    save_figure(simulate("x1*x2*x3", **small).plot(), tmp_path / "a.png")
-    save_figure(simulate("relu(x1 + 2*x2)", **small).plot(), tmp_path / "b.png")
+    assert "$a_i$" in [a.get_ylabel() for a in simulate("He(2, x1) + x1", **small).plot()]
     long = simulate("x1 + x1*x2", steps=12, **small).plot()
     titles = [axes.get_title() for axes in long if axes.get_title()]
     assert len(titles) == 7 and titles[0] == "$t = 0$" and titles[-1] == "$t = 12$"
-
-
-def test_a_third_direction_has_panels_of_its_own():
-    pytest.importorskip("matplotlib")
-    small = {"dimension": 20, "samples_factor": 10, "width": 8, "seeds": 1}
-    found = simulate("x1 + x1*x2 + x2*x3 - x1*x3", **small)
-    drawn = found.plot()
+    u, v, w = sp.symbols("u v w", real=True)
+    drawn = simulate(u + u * v + v * w - u * w, **small).plot()
     rows = [a for a in drawn if a.get_ylabel().startswith(r"$\langle")]
     assert len(rows) == 2 and len(drawn) == 7
     titles = " ".join(text.get_text() for text in drawn[0].figure.texts)
@@ -342,12 +312,6 @@ def test_bad_input_is_refused(changes, error, message):
     student = options.pop("student", "relu")
     with pytest.raises(error, match=message):
         simulate_giant_steps(target, student, progress=False, **options)
-
-
-def test_settings_are_plain_values(stairs):
-    changed = dataclasses.replace(stairs.settings, readout=(0.5, 1.0))
-    assert changed.samples_factor == 100
-    assert changed.fitted_degree == 0
 
 
 def test_a_cache_folder_is_no_longer_used(tmp_path):

@@ -13,7 +13,6 @@ import giantstep as gs
 from giantstep.derivations.mean_field.gaussian_covariates import gaussian_covariates
 from giantstep.derivations.mean_field.logistic_regression import logistic_regression
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
-from giantstep.errors import ParameterError
 
 from ..symbolic.lowering.compiled_c import (
     COMPILER,
@@ -24,7 +23,6 @@ from ..symbolic.lowering.compiled_c import (
 )
 from ..symbolic.lowering.compiled_fortran import run_fortran
 from ..symbolic.lowering.product_systems import POINTS
-from ..symbolic.lowering.vectors import MEAN_FIELD, SPIKED_VECTORS
 
 MODELS = {
     "panels": lambda: gs.lower(sherrington_kirkpatrick()),
@@ -36,7 +34,6 @@ MODELS = {
         "relu", "sin", step_size=1, alpha0=2, allow_non_odd=True
     ).kernel(),
 }
-SPECTRUM = {"spectrum": {"omega": [1.0, 2.0, 0.25], "t": [1.0, 0.5, 2.0]}}
 
 
 # The others take seconds.
@@ -137,57 +134,6 @@ def test_known_results_are_those_of_the_kernel():
 
 
 # ---------------------------------------------------------------- Fortran
-
-
-@pytest.mark.parametrize(
-    "vector", [*MEAN_FIELD[3:6], pytest.param(SPIKED_VECTORS[0], marks=pytest.mark.slow)], ids=str
-)
-def test_fortran_agrees_with_independent_digits(vector, tmp_path):
-    kernel = gs.lower(vector.system())
-    lowered = kernel.lowered
-    (text,) = lowered.files("fortran", name="k").values()
-    values = ", &\n".join(f"{vector.floats[str(p)]!r}_dp" for p in lowered.program.parameters)
-    sets, argument = "", ""
-    if vector.float_data:
-        ((name, columns),) = vector.float_data.items()
-        order = [str(c).removeprefix(f"{name}_") for c in lowered.program.data[0].columns]
-        rows = len(columns[order[0]])
-        listed = [x for c in order for x in columns[c]]
-        sets = f"allocate (data(1)%columns({rows}, {len(order)}))\n"
-        sets += "".join(
-            f"data(1)%columns({1 + k % rows}, {1 + k // rows}) = {x!r}_dp\n"
-            for k, x in enumerate(listed)
-        )
-        if "weight" in columns:
-            sets += f"allocate (data(1)%weight({rows}))\n" + "".join(
-                f"data(1)%weight({k}) = {x!r}_dp\n" for k, x in enumerate(columns["weight"], 1)
-            )
-        argument = "data, "
-    program = f"""program main
-use k_kernel
-use, intrinsic :: iso_fortran_env, only: dp => real64
-implicit none
-type(workspace) :: rules
-type(solve_info) :: info
-{"type(data_set) :: data(1)" if sets else ""}
-real(dp) :: values(n_outputs), errors(n_outputs)
-integer :: k
-{sets}call solve(rules, [real(dp) :: {values}], {argument}1e-11_dp, values, errors, info)
-do k = 1, n_outputs
-    print '(a, 2(1x, es25.16e3), 1x, i0)', trim(output_names(k)), values(k), errors(k), info%status
-end do
-end program
-"""
-    found = {
-        line.split()[0]: line.split() for line in run_fortran(tmp_path, text, program).splitlines()
-    }
-    assert all(row[3] == "0" for row in found.values())
-    deviations = vector.deviations({name: float(row[1]) for name, row in found.items()})
-    for name, deviation in deviations.items():
-        exact = abs(float(vector.expected[name]))
-        error = float(found[name][2])
-        assert deviation * (exact or 1) <= error + (4e-15 * exact or 1e-14), name
-        assert error <= 1e-7 * max(exact, 1e-3), name
 
 
 def test_fortran_refuses_what_is_outside_of_the_domain(tmp_path):
@@ -357,16 +303,6 @@ def test_jax_files_change_no_setting(tmp_path):
 
 
 # ---------------------------------------------------------------- names
-
-
-@pytest.mark.parametrize(
-    ("file", "target"),
-    [("k.f90", "numba"), ("k.py", "fortran"), ("k.c", "fortran"), ("k.f90", "c")],
-)
-def test_suffixes_that_contradict_the_target_are_refused(file, target, tmp_path):
-    with pytest.raises(ParameterError, match=f"another language than {target}"):
-        kernel_of("panels").write(tmp_path / file, target)
-    assert not list(tmp_path.iterdir())
 
 
 def test_names_of_users_mean_nothing_else_in_fortran(tmp_path):

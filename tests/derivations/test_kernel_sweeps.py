@@ -74,6 +74,9 @@ def test_kernel_of_an_aligned_model():
     # The labels of these equations have no part beside the spike.
     with pytest.raises(ParameterError, match="alignment must be 1 or -1 in this kernel"):
         kernel.solve(alpha=0.5, ridge=0.1, alignment=0.5)
+    still = gs.SpikedRandomFeatures("tanh", "sin", step_size=0).kernel()
+    with pytest.raises(ParameterError, match="spike_strength must be 0 in this kernel"):
+        still.solve(alpha=1.0, ridge=0.1, spike_strength=2.0)
 
 
 @pytest.mark.slow
@@ -84,12 +87,6 @@ def test_digits_of_an_aligned_model():
     found = model.kernel().solve(alpha=0.5, ridge=0.1, digits=18, progress=False)
     precise = model.solve(alpha=0.5, ridge=0.1, digits=18, progress=False)
     assert abs(found.test_error - precise.test_error) <= 1e-17
-
-
-def test_spike_cannot_be_given_to_a_model_without():
-    kernel = gs.SpikedRandomFeatures("tanh", "sin", step_size=0).kernel()
-    with pytest.raises(ParameterError, match="spike_strength must be 0 in this kernel"):
-        kernel.solve(alpha=1.0, ridge=0.1, spike_strength=2.0)
 
 
 def test_spiked_sweep_equals_the_model(model):
@@ -143,12 +140,6 @@ def test_file_without_the_netcdf_package(glass, tmp_path, monkeypatch):
         glass.curve(beta=1, h=1, out=tmp_path / "sweep.zarr").to_dataset()
 
 
-@pytest.mark.parametrize("out", ["sweep.csv", "missing/sweep.nc"])
-def test_files_that_cannot_be_written_are_refused_first(glass, tmp_path, out):
-    with pytest.raises(ParameterError, match="out"):
-        glass.curve(beta=1, h=1, out=tmp_path / out).to_dataset()
-
-
 def test_sweep_does_not_depend_on_where_it_runs(glass, monkeypatch):
     monkeypatch.setattr(arguments_module, "_FEWEST_ROWS", 100)
     beta = np.linspace(0.3, 2, 700)
@@ -184,7 +175,7 @@ def benchmark(name, *arguments):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="processes are killed by POSIX signals")
 def test_sweeps_that_are_killed_end_as_if_left_alone():
-    benchmark("killed_sweeps", "--kills", 1, "--points", 20_000, "--formats", "nc")
+    benchmark("killed_sweeps", "--kills", 1, "--points", 2_500, "--formats", "nc")
 
 
 @pytest.mark.slow
@@ -239,8 +230,6 @@ def test_failed_points_are_an_error_or_marked(tmp_path):
     with pytest.raises(ConvergenceError):
         kernel.curve(a=values, progress=False, out=tmp_path / "sweep.nc").to_dataset()
     assert not list(tmp_path.iterdir())
-    with pytest.raises(ParameterError, match="failures"):
-        kernel.curve(a=values, failures="ignore").to_dataset()
 
 
 @pytest.mark.parametrize("lengths", [(7,), (1000, 3), (3, 1000), (40, 50, 60), (2, 300_000)])
@@ -259,12 +248,18 @@ def test_blocks_fill_the_grid_once(lengths):
     assert end == len(points) and (seen == 1).all()
 
 
-def test_arrays_that_go_together_need_one_length(glass):
-    with pytest.raises(ParameterError, match="one length, got beta: 2, h: 3"):
-        glass.curve(beta=[1, 2], h=[1, 2, 3], product=False).to_dataset()
-    with pytest.raises(ParameterError, match="one-dimensional"):
-        glass.curve(beta=np.ones((2, 2)), h=1).to_dataset()
-    with pytest.raises(ParameterError, match="no output is named 'energy'"):
-        glass.curve(beta=1, h=1, outputs=["energy"]).to_dataset()
-    with pytest.raises(ParameterError, match="at least one output"):
-        glass.curve(beta=1, h=1, outputs=[])
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"beta": [1, 2], "h": [1, 2, 3], "product": False}, "one length, got beta: 2, h: 3"),
+        ({"beta": np.ones((2, 2))}, "one-dimensional"),
+        ({"outputs": ["energy"]}, "no output is named 'energy'"),
+        ({"outputs": []}, "at least one output"),
+        ({"failures": "ignore"}, "failures"),
+        ({"out": "sweep.csv"}, "out"),
+        ({"out": "missing/sweep.nc"}, "out"),
+    ],
+)
+def test_wrong_sweeps_are_refused(glass, asked, message):
+    with pytest.raises(ParameterError, match=message):
+        glass.curve(**{"beta": 1, "h": 1, **asked}).to_dataset()

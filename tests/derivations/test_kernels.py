@@ -83,16 +83,6 @@ def test_rounding_grows_in_what_follows_from_the_unknowns():
         assert abs(float(value - precise[name])) <= found.errors[name] <= 1e-11
 
 
-@pytest.mark.slow
-def test_width_of_a_bell_is_not_its_slope_far_out():
-    kernel = kernel_of({x: a * mean(relu(z + x) * sp.exp(-b * z**2)) + a / 10}, a, b)
-    found = kernel.solve(a=0.5, b=300.0)
-    precise = kernel.solve(a=0.5, b=300.0, digits=18, progress=False)
-    assert abs(float(found.x - precise.x)) <= found.errors["x"] <= 1e-12
-    # With the slope of the exponent at z = 5 for a scale there were 64 times as many.
-    assert found.nodes <= 5000
-
-
 def test_output_that_vanishes_is_not_refined_for_ever():
     # Its relative error never falls; all seven levels were run.
     q = sp.Symbol("q", positive=True)
@@ -158,17 +148,6 @@ def test_known_solution_of_the_spin_glass(glass):
     assert q == pytest.approx(again, rel=1e-13)
 
 
-def test_start_chooses_among_solutions():
-    # y = b + sin 3y has several solutions at b = 0.
-    kernel = kernel_of({y: b + sp.sin(3 * y)}, b)
-    for first in (0.1, 0.8, -0.8):
-        found = kernel.solve(b=0.0, start={"y": first}).y
-        assert found == pytest.approx(math.sin(3 * found), abs=1e-14)
-    positive = kernel.solve(b=0.0, start={"y": 0.8})
-    assert positive.y > 0.5
-    assert kernel.solve(b=0.01, start=positive).y == pytest.approx(positive.y, abs=0.02)
-
-
 def test_digits_agree_with_arithmetic_of_its_own():
     kernel = kernel_of({x: a * sp.exp(-x)}, a)
     found = kernel.solve(a=0.3, digits=40)
@@ -204,66 +183,12 @@ def test_data_are_read_as_decimals_for_digits():
 # ---------------------------------------------------------------------- what is refused
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"beta": 1.0}, r"needs more parameters: h \(real\)"),
-        ({"beta": 1.0, "h": 0.1, "temperature": 1}, "'temperature'; there are: beta, h"),
-        ({"beta": -1.0, "h": 0.1}, "beta must be positive and finite, got -1"),
-        ({"beta": math.nan, "h": 0.1}, "beta must be positive"),
-        ({"beta": math.inf, "h": 0.1}, "beta must be positive"),
-        ({"beta": "1", "h": 0.1}, "beta must be a number"),
-        ({"beta": True, "h": 0.1}, "beta must be a number"),
-        ({"beta": 1j, "h": 0.1}, "beta must be a number"),
-        ({"beta": None, "h": 0.1}, "beta must be a number"),
-        ({"beta": [0.5, 1], "h": 0.1}, r"beta must be one number here; curve\(\)"),
-        ({"beta": 1.0, "h": 0.1, "data": {}}, "data must be left out"),
-        ({"beta": 1.0, "h": 0.1, "start": {"p": 1}}, "no unknown of Newton's method is named 'p'"),
-        ({"beta": 1.0, "h": 0.1, "start": 3}, "start must map unknowns"),
-        ({"beta": 1.0, "h": 0.1, "digits": 0}, "digits must be >= 1"),
-        ({"beta": 1.0, "h": 0.1, "digits": 10**6}, "digits must be at most 1000"),
-        ({"beta": 1.0, "h": 0.1, "rtol": 0}, "rtol must be positive"),
-    ],
-)
-def test_bad_arguments_are_named(glass, arguments, message):
-    with pytest.raises(ParameterError, match=message):
-        glass.solve(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (None, "data must map the names of data sets to their columns"),
-        ([1, 2], "data must map"),
-        ({"spectrum": {"omega": [1.0]}}, "has no column 't'"),
-        ({"omega": [1.0, 2.0], "t": [1.0]}, "must have one length"),
-        ({"omega": [-1.0], "t": [1.0]}, "column 'omega' .* must be >= 0"),
-        ({"omega": [1.0], "t": [1.0], "w": [1.0]}, "named 'w'; there are: omega, t, weight"),
-        ({"omega": [1.0], "t": [1.0], "weight": [0.0]}, "positive, finite sum"),
-        ({"omega": [], "t": []}, "at least one number"),
-    ],
-)
-def test_bad_data_are_named(data, message):
-    kernel = gs.lower(gaussian_covariates())
-    point = dict.fromkeys(kernel.parameters, 1.0)
-    with pytest.raises(ParameterError, match=message):
-        kernel.solve(data=data, **point)
-
-
 def test_point_without_solution_is_named():
     kernel = kernel_of({x: a * sp.exp(x)}, a)
     with pytest.raises(ConvergenceError, match=r"a = 1, with residual .*; .*start=") as caught:
         kernel.solve(a=1)
     assert caught.value.residual > 0
     assert kernel.solve(a=0.1).x == pytest.approx(float(-mpmath.lambertw(-0.1).real), rel=1e-13)
-
-
-def test_parameter_called_like_an_argument_is_refused():
-    start = sp.Symbol("start", positive=True)
-    with pytest.raises(ParameterError, match=r"'start' has the name of an argument.*identifiers"):
-        kernel_of({x: start * sp.exp(-x)}, start)
-    with pytest.raises(ParameterError, match="SaddlePointSystem"):
-        gs.lower("tanh")
 
 
 # ---------------------------------------------------------------------- solutions and files
@@ -297,22 +222,6 @@ def test_baked_tables_make_constants(model, tmp_path):
     assert found["test_error"][0] == pytest.approx(
         model.solve(alpha=2, ridge=0.1).test_error, rel=1e-13
     )
-    with pytest.raises(ParameterError, match="only with tables='baked'"):
-        kernel.source("python", alignment=0.5)
-    with pytest.raises(ParameterError, match="no parameter of the tables is named 'alpha'"):
-        kernel.source("python", tables="baked", alpha=0.5)
-    with pytest.raises(ParameterError, match="must be 'computed' or 'baked'"):
-        kernel.source("python", tables="raw")
-
-
-def test_stages_and_targets_are_listed_when_unknown(glass, tmp_path):
-    assert "newton" in glass.inspect("program") and "tanh" in glass.latex()
-    with pytest.raises(ParameterError, match="stage must be one of equations"):
-        glass.inspect("nothing")
-    with pytest.raises(EmissionError, match="target must be one of numba"):
-        glass.source("cobol")
-    with pytest.raises(ParameterError, match="suffix"):
-        glass.write(tmp_path / "glass.txt")
 
 
 def test_an_unknown_that_runs_off_to_infinity_is_no_solution():
@@ -454,19 +363,6 @@ def test_derived_parameters_are_eliminated_from_any_system(tmp_path):
     assert kernel.solve(a=0.7, gamma=float(near)).angle == pytest.approx(exact, rel=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("derived", "message"),
-    [
-        ({b: a}, "b, which is no parameter"),
-        ({a: y + b}, "may hold parameters that are not derived only"),
-        ({a: 1 - y}, "is not positive for all parameters"),
-    ],
-)
-def test_derived_parameters_that_make_no_sense_are_refused(derived, message):
-    with pytest.raises(ParameterError, match=message):
-        kernel_of({x: a * sp.exp(-x) + y**2}, a, y, derived=derived)
-
-
 def test_kernels_compare_and_are_sent_to_other_processes(glass):
     again = pickle.loads(pickle.dumps(glass))
     assert again == glass and hash(again) == hash(glass)
@@ -476,20 +372,75 @@ def test_kernels_compare_and_are_sent_to_other_processes(glass):
     assert glass != replace(glass, domains={**glass.domains, "beta": "real"})
 
 
+# ---------------------------------------------------------------------- what is refused
+
+
 @pytest.mark.parametrize(
-    "make",
+    ("change", "message"),
     [
-        lambda: gs.SpikedRandomFeatures("tanh", "sin", step_size=1, alpha0=2),
-        lambda: gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5], fractions=[0.4, 0.6]),
-        lambda: gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4),
-        lambda: gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4).at_width(200),
-        lambda: gs.MultiIndex("x1*x2", noise_variance=0.5),
-        lambda: gs.Network("relu", "x1 + x1*x2", dimension=20, width=10),
+        ({"h": 0.1, "temperature": 1}, "'temperature'; there are: beta, h"),
+        ({"beta": -1.0}, "beta must be positive and finite, got -1"),
+        *(({"beta": value}, "beta must be positive") for value in (math.nan, math.inf)),
+        *(({"beta": value}, "beta must be a number") for value in ("1", True, 1j, None)),
+        ({"beta": [0.5, 1]}, r"beta must be one number here; curve\(\)"),
+        ({"data": {}}, "data must be left out"),
+        ({"start": {"p": 1}}, "no unknown of Newton's method is named 'p'"),
+        ({"start": 3}, "start must map unknowns"),
+        ({"digits": 0}, "digits must be >= 1"),
+        ({"digits": 10**6}, "digits must be at most 1000"),
+        ({"rtol": 0}, "rtol must be positive"),
     ],
-    ids=["spiked", "letters", "step", "width", "index", "network"],
 )
-def test_models_compare_and_are_sent_to_other_processes(make):
-    model = make()
-    again = pickle.loads(pickle.dumps(model))
-    assert again == model == make() and hash(again) == hash(model)
-    assert model != gs.SpikedRandomFeatures("erf", "sin", step_size=1, alpha0=2)
+def test_bad_arguments_are_named(glass, change, message):
+    with pytest.raises(ParameterError, match=message):
+        glass.solve(**{"beta": 1.0, "h": 0.1, **change})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (None, "data must map the names of data sets to their columns"),
+        ([1, 2], "data must map"),
+        ({"spectrum": {"omega": [1.0]}}, "has no column 't'"),
+        ({"omega": [1.0, 2.0], "t": [1.0]}, "must have one length"),
+        ({"omega": [-1.0], "t": [1.0]}, "column 'omega' .* must be >= 0"),
+        ({"omega": [1.0], "t": [1.0], "w": [1.0]}, "named 'w'; there are: omega, t, weight"),
+        ({"omega": [1.0], "t": [1.0], "weight": [0.0]}, "positive, finite sum"),
+        ({"omega": [], "t": []}, "at least one number"),
+    ],
+)
+def test_bad_data_are_named(data, message):
+    kernel = gs.lower(gaussian_covariates())
+    point = dict.fromkeys(kernel.parameters, 1.0)
+    with pytest.raises(ParameterError, match=message):
+        kernel.solve(data=data, **point)
+
+
+START = sp.Symbol("start", positive=True)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda k, m: k.solve(beta=1.0), r"needs more parameters: h \(real\)"),
+        (lambda k, m: k.inspect("nothing"), "stage must be one of equations"),
+        (lambda k, m: k.source("cobol"), "target must be one of numba"),
+        (lambda k, m: k.write("glass.txt"), "suffix"),
+        (lambda k, m: m.source("python", alignment=0.5), "only with tables='baked'"),
+        (lambda k, m: m.source("python", tables="baked", alpha=0.5),
+         "no parameter of the tables is named 'alpha'"),
+        (lambda k, m: m.source("python", tables="raw"), "must be 'computed' or 'baked'"),
+        (lambda k, m: kernel_of({x: START * sp.exp(-x)}, START),
+         r"'start' has the name of an argument.*identifiers"),
+        (lambda k, m: gs.lower("tanh"), "SaddlePointSystem"),
+        *((lambda k, m, d=d: kernel_of({x: a * sp.exp(-x) + y**2}, a, y, derived=d), words)
+          for d, words in (
+            ({b: a}, "b, which is no parameter"),
+            ({a: y + b}, "may hold parameters that are not derived only"),
+            ({a: 1 - y}, "is not positive for all parameters"),
+        )),
+    ],
+)  # fmt: skip
+def test_questions_that_no_kernel_answers(glass, model, ask, message):
+    with pytest.raises((ParameterError, EmissionError), match=message):
+        ask(glass, model.kernel())

@@ -111,15 +111,6 @@ def test_limits(name, request):
     assert 0.45 < few["generalisation_error"] < 0.5
 
 
-def test_hebbian_moments(logistic):
-    # First order in 1/λ: w = Σ y x/(2λ√d), so m = αc√ρ/(2λ) and q = α(1 + αc²)/(4λ²).
-    ridge, alpha, c = 1e8, 1.5, math.sqrt(2 / math.pi)
-    found = logistic.solve(alpha=alpha, ridge=ridge, signal_power=1, noise_variance=0).values
-    assert found["m"] == pytest.approx(alpha * c / (2 * ridge), rel=1e-6)
-    assert found["q"] == pytest.approx(alpha * (1 + alpha * c * c) / (4 * ridge**2), rel=1e-6)
-    assert found["training_loss"] == pytest.approx(math.log(2), rel=1e-6)
-
-
 def test_a_kink_and_its_smooth_neighbour(hinge):
     # softplus(k(1 − x))/k tends to the hinge from above, by at most log(2)/k.
     k = 40
@@ -140,27 +131,20 @@ def test_a_loss_of_ones_own():
 
 
 @pytest.mark.parametrize(
-    ("loss", "message"),
+    ("loss", "given", "message"),
     [
-        ("perceptron", "loss must be one of 'logistic', 'hinge', 'square'"),
-        (-margin, None),
-        (margin**2, "loss must decrease in the margin at 0"),
-        (relu(margin), "loss must decrease"),
-        (sp.cos(margin + 1), "must be convex"),
-        (sp.exp(-sp.Symbol("u", real=True)), "must be an expression in x alone"),
+        ("perceptron", {}, "loss must be one of 'logistic', 'hinge', 'square'"),
+        (margin**2, {"name": "mine"}, "loss must decrease in the margin at 0"),
+        (relu(margin), {"name": "mine"}, "loss must decrease"),
+        (sp.cos(margin + 1), {"name": "mine"}, "must be convex"),
+        (sp.exp(-sp.Symbol("u", real=True)), {"name": "mine"}, "must be an expression in x alone"),
+        (sp.exp(-margin), {}, "name is missing"),
     ],
 )
-def test_losses_that_are_refused(loss, message):
-    if message is None:
-        assert margin_classifier(loss, name="linear").parameters
-        return
+def test_losses_that_are_refused(loss, given, message):
     with pytest.raises(ParameterError, match=message):
-        margin_classifier(loss, name="mine")
-
-
-def test_a_name_is_asked_for():
-    with pytest.raises(ParameterError, match="name is missing"):
-        margin_classifier(sp.exp(-margin))
+        margin_classifier(loss, **given)
+    assert margin_classifier(-margin, name="linear").parameters
 
 
 def simulated(d, seeds, alpha, ridge, delta):

@@ -28,18 +28,6 @@ def model():
     return gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
 
 
-def test_mapping_of_the_published_example(model):
-    # Cui et al., arXiv 2402.04980, equations (9)-(11); reference values A2 (40-digit arithmetic).
-    assert_allclose(model.spike.spike_strength, 1.134055509282620144754342, rtol=4e-16)
-    assert_allclose(model.spike.bulk_variance, 1.018973200458185783015963, rtol=4e-16)
-    assert_allclose(model.spike.alignment, 0.9718544444873879539002244, rtol=4e-16)
-
-
-def test_structure_is_reported(model):
-    assert model.structure.startswith("3 blocks: 2 unknowns Newton {V_1, V_2}")
-    assert model.structure.count("linear") == 2
-
-
 def test_learning_curve_is_labelled_and_survives_a_file(model, tmp_path):
     curve = model.curve(alpha=[0.2, 3], ridge=0.1).to_dataset()
     assert curve.test_error.dims == ("alpha",)
@@ -52,27 +40,11 @@ def test_learning_curve_is_labelled_and_survives_a_file(model, tmp_path):
     assert again == model
 
 
-def test_simulation_is_labelled_and_survives_a_file(model, tmp_path):
-    found = model.simulate(dimension=50, alpha=[0.5, 2], seeds=3, progress=False)
-    assert found.test_error.dims == ("seed", "alpha")
-    assert_allclose(found.test_error_mean, found.test_error.mean("seed"))
-    found.to_netcdf(tmp_path / "simulation.nc")
-    assert found.equals(xr.load_dataset(tmp_path / "simulation.nc"))
-
-
 def test_a_student_without_linear_part_makes_no_spike():
     # h_1 vanishes exactly, though not visibly: no spike, not a tiny one.
     model = gs.SpikedRandomFeatures("erf(z) - 2*z/sqrt(3*pi)", "sin")
     assert model.spike.spike_strength == 0
     assert model.solve(alpha=1, ridge=0.1).test_error > model.best_linear_error
-
-
-def test_models_are_values(model):
-    same = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
-    assert model == same and hash(model) == hash(same)
-    assert pickle.loads(pickle.dumps(model)) == model
-    with pytest.raises(AttributeError):
-        model.beta = 2
 
 
 def test_expressions_and_activations_are_accepted():
@@ -110,21 +82,6 @@ def test_sign_of_the_spike_does_not_matter(alpha, ridge, r, c, gamma):
     assert_allclose(error(1), error(-1), rtol=1e-9)
 
 
-def test_without_a_spike_the_alignment_does_not_matter():
-    def error(gamma):
-        return (
-            gs.SpikedRandomFeatures.from_parameters(
-                "erf", "erf", spike_strength=0, bulk_variance=1, alignment=gamma, beta=1.5
-            )
-            .solve(alpha=2, ridge=0.01)
-            .test_error
-        )
-
-    # Plain random features: reference value A8 (40-digit arithmetic).
-    for gamma in (0.0, 0.4, -0.9, 1.0):
-        assert_allclose(error(gamma), 0.2177223211319673980888541, rtol=2e-13)
-
-
 def test_small_steps_approach_plain_random_features():
     plain = gs.SpikedRandomFeatures("erf", "erf", step_size=0).solve(alpha=2, ridge=0.1).test_error
     steps = [1e-3, 1e-2, 1e-1]
@@ -138,13 +95,6 @@ def test_small_steps_approach_plain_random_features():
     assert_allclose(gaps[0], gaps[1], rtol=0.05)
 
 
-def test_uninformative_spike_is_no_error():
-    model = gs.SpikedRandomFeatures("erf", "He(3, z)/6", alpha0=5)
-    assert model.spike.alignment == 0
-    assert model.leap_index == 3
-    assert model.solve(alpha=1, ridge=0.1).test_error > 0
-
-
 def test_infinite_first_sample_complexity():
     model = gs.SpikedRandomFeatures("erf", "erf", step_size=4.081, alpha0=math.inf)
     assert model.spike.alignment == 1 and model.spike.bulk_variance == 1
@@ -156,11 +106,6 @@ def test_infinite_first_sample_complexity():
         for a in (1e4, 1e6, math.inf)
     ]
     assert_allclose((errors[1] - errors[2]) / (errors[0] - errors[2]), 0.01, rtol=0.01)
-
-
-def test_digits_of_a_published_value(model):
-    solution = model.solve(alpha=3, ridge=0.1, digits=20)
-    assert str(solution).split()[2] == "0.032518208014629150727"
 
 
 @pytest.mark.parametrize(
@@ -212,24 +157,6 @@ def test_a_given_spike_is_checked_again():
         gs.SpikedRandomFeatures.from_json(None)
 
 
-def test_correlated_norms_are_marked_in_the_dataset():
-    options = {"teacher": "z + He(3, z)/6", "step_size": 4}
-    with_term = gs.SpikedRandomFeatures("tanh", leading_order="complete", **options)
-    found = with_term.curve(alpha=[1], ridge=0.1).to_dataset().attrs["norm_overlap"]
-    assert found == with_term.spike.norm_overlap != 0
-    published = gs.SpikedRandomFeatures("tanh", **options)
-    assert "norm_overlap" not in published.curve(alpha=[1], ridge=0.1).to_dataset().attrs
-
-
-def test_what_a_notebook_shows_is_short(model):
-    symbolic = model.symbolic()
-    assert repr(symbolic) == (
-        "SymbolicModel(student='tanh', teacher='sin', 13 equations in 3 blocks)"
-    )
-    assert repr(model.kernel()).startswith("Kernel('spiked_random_features', parameters alpha, ")
-    assert symbolic._repr_latex_().startswith(r"$\displaystyle \begin{aligned}")
-
-
 def test_a_student_that_jumps_has_no_step_but_random_features():
     with pytest.raises(AssumptionError, match="jumps"):
         gs.SpikedRandomFeatures("sign", "sin", step_size=1)
@@ -248,6 +175,10 @@ def test_the_corrected_theory_is_offered_where_it_is_another_one():
     relu = gs.SpikedRandomFeatures("relu", "sin", allow_non_odd=True, alpha0=math.inf)
     # h_3 = 0 and h*_2 = 0, and no samples that scatter.
     assert relu.complete() is None
+    shifted = gs.SpikedRandomFeatures(
+        "tanh(z + 1/2)", "z + He(3, z)/6", step_size=2, allow_non_odd=True, alpha0=math.inf
+    )
+    assert shifted.complete() is not None
 
 
 def test_the_former_name_of_the_leading_order_is_an_alias():
@@ -331,44 +262,6 @@ def test_what_is_not_derived_for_stretched_rows_is_refused_by_name():
         dataclasses.replace(model, teacher="exp(z**2/5)")
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        gs.SpikedRandomFeatures(
-            "tanh", "sin", alpha0=math.inf, width=300, leading_order="complete"
-        ),
-        gs.SpikedRandomFeatures.from_parameters(
-            "relu", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
-        ),
-        gs.OneGradientStep(
-            "relu", "z + 1", 0.1, 1 / 3, 1e-7, 2, alpha0=math.inf, loss="full", centre=True
-        ),
-        gs.VocabularyFeatures(
-            "tanh", "sin", letters=[1.0, -0.5], fractions=[0.25, 0.75], alpha0=math.inf,
-            biases={0.5: 0.5, -0.25: 0.5}, width=200,
-        ),
-        gs.VocabularyFeatures.from_parameters(
-            "erf", "x1*x2", spike_strengths=[[1.2, 0.1], [-0.6, 0.2]], bulk_variances=[1.1, 1.02],
-            fractions=[0.4, 0.6], alignment=[[0.9, 0.1], [0.0, 0.7]], biases=(0.1, 0.2), beta=0.7,
-        ),
-        gs.SpikedRandomFeatures("erf", "sin").with_loss(
-            "huber(0.3)", width=200, metrics={"far": "abs(y - x)"}
-        ),
-        gs.SpikedRandomFeatures("erf", "sin").with_loss("logistic", labels="sign"),
-    ],
-    ids=lambda model: type(model).__name__,
-)  # fmt: skip
-def test_models_read_what_they_write(model, tmp_path):
-    assert type(model).from_json(model.to_json()) == model == pickle.loads(pickle.dumps(model))
-    # Plain JSON, without the Infinity of Python.
-    json.loads(model.to_json(), parse_constant=pytest.fail)
-    model.save(tmp_path / "model.json")
-    assert type(model).from_json((tmp_path / "model.json").read_text()) == model
-    for text in ("", "[]", "{}", "null", '{"model": "other"}', json.dumps({"features": 1})):
-        with pytest.raises(ParameterError, match="text is not a "):
-            type(model).from_json(text)
-
-
 def test_a_law_of_letters_reads_what_it_writes():
     model = gs.VocabularyFeatures.from_law(
         "tanh", "sin", law="exp(-a**2)/sqrt(pi)", support=(-4, 4), nodes=4, width=100
@@ -379,54 +272,26 @@ def test_a_law_of_letters_reads_what_it_writes():
                for k in ("points", "weights"))  # fmt: skip
 
 
-@pytest.mark.slow
-def test_datasets_hold_models_that_can_be_read():
-    features = gs.SpikedRandomFeatures("erf", "sin", alpha0=4)
-    letters = gs.VocabularyFeatures("erf", "sin", [1.0, -1.0], [0.5, 0.5], width=100)
-    step = gs.OneGradientStep("erf", "erf", 2, alpha0=math.inf)
-    readout = features.with_loss("square")
-    options = {"dimension": 30, "alpha": [1.0], "seeds": 1, "progress": False}
-    for model, dataset in (
-        (features, features.curve(alpha=[1, 2], ridge=0.1).to_dataset()),
-        (features, features.simulate(**options)),
-        (letters, letters.curve(alpha=[1], ridge=0.1).to_dataset()),
-        (letters, letters.simulate(**options)),
-        (step, step.curve(ridge=[0.1, 0.2]).to_dataset()),
-        (step, step.optimum(over="ridge", alpha=[1.0], progress=False)),
-        (readout, readout.curve(alpha=[1], ridge=0.1).to_dataset()),
-        (readout, readout.simulate(**options)),
-    ):
-        assert type(model).from_json(dataset.attrs["model"]) == model
-
-
 @pytest.mark.parametrize("value", [1e-300, 1e22])
-def test_analyses_refuse_points_that_are_all_rounding(model, value):
-    for call in (
-        lambda: model.spectrum(alpha=value),
-        lambda: model.sensitivities(alpha=value, ridge=0.1),
-        lambda: model.optimum(over="ridge", alpha=value),
-        lambda: model.optimum(over="step_size", alpha=value, ridge=0.1),
-        lambda: model.optimum(over=["ridge", "step_size"], alpha=value),
-        lambda: model.optimum(over=["ridge", "step_size"], alpha=[1.0, value]),
-    ):
-        with pytest.raises(
-            ParameterError, match=r"alpha must be between 1e-15 and 1e.15 here, got"
-        ):
-            call()
-    for call in (
-        lambda: model.sensitivities(alpha=1.5, ridge=value),
-        lambda: model.optimum(over="step_size", alpha=1.5, ridge=value),
-    ):  # fmt: skip
-        with pytest.raises(ParameterError, match=r"ridge must be between 1e-15 and 1e.15 here"):
-            call()
-    for call in (
-        lambda: model.optimum(over="ridge", alpha=1.5, bounds=(1e-3, value)),
-        lambda: model.optimum(
-            over=["ridge", "step_size"], alpha=1.5, bounds={"step_size": (value, 1e3)}
-        ),
-    ):
-        with pytest.raises(ParameterError, match=r"bounds must be between 1e-15 and 1e.15 here"):
-            call()
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("alpha", lambda m, v: m.spectrum(alpha=v)),
+        ("alpha", lambda m, v: m.sensitivities(alpha=v, ridge=0.1)),
+        ("alpha", lambda m, v: m.optimum(over="ridge", alpha=v)),
+        ("alpha", lambda m, v: m.optimum(over="step_size", alpha=v, ridge=0.1)),
+        ("alpha", lambda m, v: m.optimum(over=["ridge", "step_size"], alpha=v)),
+        ("alpha", lambda m, v: m.optimum(over=["ridge", "step_size"], alpha=[1.0, v])),
+        ("ridge", lambda m, v: m.sensitivities(alpha=1.5, ridge=v)),
+        ("ridge", lambda m, v: m.optimum(over="step_size", alpha=1.5, ridge=v)),
+        ("bounds", lambda m, v: m.optimum(over="ridge", alpha=1.5, bounds=(1e-3, v))),
+        ("bounds", lambda m, v: m.optimum(
+            over=["ridge", "step_size"], alpha=1.5, bounds={"step_size": (v, 1e3)})),
+    ],
+)  # fmt: skip
+def test_analyses_refuse_points_that_are_all_rounding(model, name, ask, value):
+    with pytest.raises(ParameterError, match=rf"{name} must be between 1e-15 and 1e.15 here"):
+        ask(model, value)
 
 
 @pytest.mark.parametrize("alpha0", [1e200, 1e308, math.inf])
@@ -448,3 +313,63 @@ def test_sizes_of_simulations_are_checked_before_any_work(model):
     ):
         with pytest.raises(ParameterError, match=words):
             model.simulate(**{"dimension": 30, "alpha": [1.0], "progress": False, **options})
+
+
+# ---------------------------------------------------------------------- files of all models
+
+
+STEP = gs.OneGradientStep("erf", "erf", alpha=2.0, beta=1.5, step_size=4.0)
+SPIKED = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=math.inf)
+MODELS = [
+    SPIKED,
+    SPIKED.at(width=300, leading_order="complete"),
+    gs.SpikedRandomFeatures.from_parameters(
+        "relu", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9, bulk="orthonormal"
+    ),
+    gs.VocabularyFeatures(
+        "tanh", "sin", [1, -0.5], [0.25, 0.75], step_size=3, alpha0=math.inf, width=600,
+        biases={0.5: 0.5, -0.25: 0.5},
+    ),
+    gs.VocabularyFeatures.from_parameters(
+        "erf", "x1*x2", spike_strengths=[[1.2, 0.1], [-0.6, 0.2]], bulk_variances=[1.1, 1.02],
+        fractions=[0.4, 0.6], alignment=[[0.9, 0.1], [0.0, 0.7]], biases=(0.1, 0.2), beta=0.7,
+    ),
+    SPIKED.with_loss("huber(0.5)", width=200, metrics={"far": "abs(y - x)"}),
+    SPIKED.with_loss("logistic", labels="sign"),
+    gs.OneGradientStep("relu", "z + 1", 0.1, 1 / 3, 1e-7, 2, alpha0=math.inf, loss="full",
+                       centre=True),
+    STEP,
+    STEP.at_width(600),
+    gs.MultiIndex("sin", 0.1),
+    gs.OverlapDynamics(student="erf", teacher="erf(x1)", alpha0=math.inf, step_size=0.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_a_model_is_written_and_read(model, tmp_path):
+    text = model.to_json()
+    # Plain JSON, without the Infinity of Python.
+    json.loads(text, parse_constant=pytest.fail)
+    assert type(model).from_json(text) == model == pickle.loads(pickle.dumps(model))
+    if not isinstance(getattr(model, "biases", None), dict):
+        assert hash(pickle.loads(pickle.dumps(model))) == hash(model)
+    model.save(tmp_path / "model.json")
+    assert type(model).from_json((tmp_path / "model.json").read_text("utf-8")) == model
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_what_is_no_such_model_is_refused(model):
+    kind, document = type(model), json.loads(model.to_json())
+    for text, words in (
+        ("{", "not a model written by to_json"),
+        (json.dumps({**document, "model": "something"}), "has no entry 'model'"),
+        (json.dumps({**document, "colour": "red"}), "not a model written by to_json.*colour"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            kind.from_json(text)
+
+
+def test_arguments_outside_their_range_are_refused_as_such():
+    document = {**json.loads(SPIKED.to_json()), "alpha0": -1}
+    with pytest.raises(ParameterError, match="alpha0 must be positive"):
+        gs.SpikedRandomFeatures.from_json(json.dumps(document))

@@ -171,13 +171,6 @@ def test_phase_retrieval():
     assert model.solve(alpha=1.2).amp_overlap == 1.0
 
 
-@pytest.mark.parametrize("target", ["tanh", "erf", "z + z**3"])
-def test_monotone_labels_without_noise_are_linear_ones(target):
-    model = MultiIndex(target)
-    assert model.solve(alpha=0.37).overlap == pytest.approx(0.37, rel=1e-10)
-    assert model.solve(alpha=1.1).amp_overlap == 1.0
-
-
 def test_parity_of_two_directions():
     averages = PlaneAverages(read_channel("sign(x1*x2)"))
     for row in REFERENCE["parity_sign_u1u2"]:
@@ -249,13 +242,6 @@ def test_the_square_loss_is_ridge_regression_at_its_best_penalty():
     assert found == pytest.approx(model.estimators(alpha=2).ridge, rel=1e-9)
 
 
-def test_errors_are_differences_of_the_dual_activation():
-    model = MultiIndex("sin")
-    for q in (0.2, 0.9):
-        wanted = math.exp(-1) * (math.sinh(1) - math.sinh(q))
-        assert model.function_error(q) == pytest.approx(wanted, abs=1e-14)
-
-
 @pytest.mark.slow
 def test_the_optimum_beside_a_giant_step():
     model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=5, noise_variance=0.1)
@@ -279,16 +265,6 @@ def test_other_published_numbers():
     # By mpmath's adaptive quadrature of q/(1 − q) = 50 I(q); at α = 500 it is 0.4417, in the limit
     # 0.442 of the literature.
     assert 50 * signs.classification_error == pytest.approx(0.44145454921884, rel=1e-11)
-
-
-def test_models_without_a_budget_are_refused():
-    with pytest.raises(ParameterError, match="alpha0 is infinite"):
-        gs.SpikedRandomFeatures("tanh", "sin", alpha0=math.inf).optimum_bayes(alpha=2)
-    given = gs.SpikedRandomFeatures.from_parameters(
-        "tanh", "sin", spike_strength=1, bulk_variance=1.1, alignment=0.9
-    )
-    with pytest.raises(ParameterError, match="given by its spike"):
-        given.optimum_bayes(alpha=2)
 
 
 # ---------------------------------------------------------------------- simulation
@@ -353,6 +329,11 @@ def test_classes_of_directions():
         (lambda: MultiIndex("sin").kernel(), "no partition function in closed form"),
         (lambda: MultiIndex("sin", 1e-12).solve(alpha=1), "too small"),
         (lambda: MultiIndex.from_json("{}"), "not a model"),
+        (lambda: gs.SpikedRandomFeatures("tanh", "sin", alpha0=math.inf).optimum_bayes(alpha=2),
+         "alpha0 is infinite"),
+        (lambda: gs.SpikedRandomFeatures.from_parameters(
+            "tanh", "sin", spike_strength=1, bulk_variance=1.1, alignment=0.9
+        ).optimum_bayes(alpha=2), "given by its spike"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused_in_words(make, words):
@@ -360,19 +341,10 @@ def test_bad_input_is_refused_in_words(make, words):
         make()
 
 
-def test_models_are_read_back():
-    for model in (
-        MultiIndex("sin", 0.1),
-        MultiIndex.from_law({1: "(1 + erf(z))/2", -1: "(1 - erf(z))/2"}),
-        MultiIndex.from_density("exp(-(y - z)**2/2)/sqrt(2*pi)", label_range=(-18, 18)),
-    ):
-        again = MultiIndex.from_json(model.to_json())
-        assert again.to_json() == model.to_json()
-
-
 @pytest.mark.slow
 def test_a_density_of_ones_own_is_the_gaussian_channel():
     model = MultiIndex.from_density("exp(-(y - z)**2/2)/sqrt(2*pi)", label_range=(-18, 18))
+    assert MultiIndex.from_json(model.to_json()).to_json() == model.to_json()
     # 1/(V + Δ) of linear labels.
     assert model.fixed_points.averages.at(0.4)[0] == pytest.approx(1 / 1.6, rel=1e-10)
     law = channel_of_law({1: "(1 + erf(z))/2", -1: "(1 - erf(z))/2"})

@@ -1,8 +1,7 @@
 """Networks from texts, and what is made of their measurements."""
 
 import json
-import pickle
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import numpy as np
@@ -66,13 +65,6 @@ def test_the_rank_one_step_has_the_slope_of_the_student():
     )
     # E erf'(z) = 2/sqrt(3 pi) for a standard normal z.
     assert network.slope == pytest.approx(2 / np.sqrt(3 * np.pi), rel=1e-14)
-
-
-def test_networks_can_be_sent_and_changed():
-    network = pickle.loads(pickle.dumps(step()))
-    assert type(network) is gs.Network and network.description == step().description
-    wider = replace(network, width=24)
-    assert wider.width == 24 and wider.train(seed=0).rows.shape == (24, 30)
 
 
 def test_the_page_lists_errors_with_standard_errors(found):
@@ -169,3 +161,96 @@ def test_theory_and_networks_agree():
 def test_what_cannot_be_trained_is_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+# ---------------------------------------------------------------------- options of simulators
+
+
+SPIKED = gs.SpikedRandomFeatures("tanh", "sin", step_size=2, alpha0=4, noise_variance=0.1)
+GIVEN = gs.SpikedRandomFeatures.from_parameters(
+    "tanh", "sin", spike_strength=1.0, bulk_variance=1.1, alignment=0.8
+)
+LETTERS = gs.VocabularyFeatures(
+    "tanh", "sin", letters=[1, -0.5], fractions=[0.5, 0.5], step_size=2, alpha0=4
+)
+ONE_STEP = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4, noise_variance=0.1)
+RUN = {"seeds": 3, "seed": 1, "progress": False}
+
+
+def spiked(model=SPIKED, loss=None, labels="teacher", **options):
+    """Test errors of readouts, networks first."""
+    model = model if loss is None else model.with_loss(loss, labels=labels)
+    return model.simulate(20, **{"alpha": [2, 0.5], "ridge": 0.1, **RUN, **options}).test_error
+
+
+def one_step(**options):
+    """Risks, networks first."""
+    return ONE_STEP.simulate(20, **{"ridge": [0.01, 0.1], **RUN, **options}).risk
+
+
+def giant(**options):
+    """Overlaps of all rows after the last step."""
+    given = {"dimension": 20, "samples": 200, "width": 16, "steps": 2, **RUN, **options}
+    return gs.simulate_giant_steps("x1 + x1*x2", "tanh", **given).result.overlaps[:, -1]
+
+
+def preprocessed(**options):
+    """Shares of the gradient inside the target's space, means and errors."""
+    given = {"dimension": 12, "samples": 400, "width": 30, **RUN, **options}
+    found = gs.train_by_preprocessed_step("relu", "x1*x2", **given)
+    return np.array([found.test_error.mean, found.relevant_share.mean])
+
+
+# Each row: what is asked, plain, and with an option that changes the numbers.
+CHANGES = {
+    "seed": (spiked, {"seed": 2}),
+    "penalty": (spiked, {"ridge": 1.0}),
+    "rows that are given": (spiked, {"model": GIVEN}),
+    "orthonormal rows": (spiked, {"model": GIVEN.at(bulk="orthonormal")}),
+    "letters": (spiked, {"model": LETTERS}),
+    "letters as features": (spiked, {"model": LETTERS, "equivalent": True}),
+    "convex loss": (spiked, {"model": SPIKED, "loss": "huber(0.5)"}),
+    "labels": (spiked, {"model": GIVEN, "loss": "hinge", "labels": "sign"}),
+    "letters with a loss": (spiked, {"model": LETTERS, "loss": "huber(0.5)"}),
+    "control variate": (spiked, {"control_variate": True}),
+    "Gaussian features": (one_step, {"features": "gaussian"}),
+    "Gaussian labels": (one_step, {"features": "gaussian", "labels": "gaussian"}),
+    "rank-one step": (one_step, {"layer": "rank one"}),
+    "spike of the theory": (one_step, {"layer": "theory"}),
+    "several steps": (one_step, {"steps": [1, 3]}),
+    "fresh batches": (one_step, {"steps": 2, "fresh": True}),
+    "exponent": (one_step, {"exponent": 0.2}),
+    "exact risk": (one_step, {"exact_risk": True}),
+    "fresh samples": (one_step, {"n_test": 500}),
+    "no penalty": (one_step, {"ridge": [0.0, 0.1]}),
+    "signs": (giant, {"readout": "signs"}),
+    "readout values": (giant, {"readout": [0.5, 2.0]}),
+    "biases": (giant, {"biases": True}),
+    "preprocessing": (giant, {"preprocess": True}),
+    "label noise": (giant, {"noise_variance": 1.0}),
+    "step size": (giant, {"step_size": 2.0}),
+    "sample exponent": (giant, {"sample_exponent": 2}),
+    "number of steps": (giant, {"steps": 3}),
+    "given penalty": (preprocessed, {"ridge": 10.0}),
+    "given step": (preprocessed, {"step_size": 0.5}),
+    "noise of preprocessed labels": (preprocessed, {"noise_variance": 0.5}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", CHANGES)
+def test_an_option_changes_the_numbers(row):
+    ask, options = CHANGES[row]
+    plain, changed = np.asarray(ask()), np.asarray(ask(**options))
+    assert np.isfinite(changed).all()
+    assert plain.shape != changed.shape or not np.allclose(plain, changed, rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ask", [spiked, one_step, giant])
+def test_where_it_runs_changes_none(ask, tmp_path):
+    plain = np.asarray(ask())
+    with ThreadPoolExecutor(2) as executor:
+        for options in ({"workers": 2}, {"executor": executor}, {"store": tmp_path}):
+            np.testing.assert_array_equal(np.asarray(ask(**options)), plain)
+    np.testing.assert_array_equal(np.asarray(ask(store=tmp_path)), plain)

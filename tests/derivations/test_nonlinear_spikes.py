@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -25,11 +26,10 @@ TEACHERS = {
     "sin(1.5*z) (centred)": "sin(3*z/2)",
     "sin+cos (centred)": "sin(z) + cos(z)",
 }
-CASES = [pytest.param(case, id=f"{case['student']}-{case['width']}") for case in REFERENCE]
 
 
 @cache
-def model(number: int) -> tuple[StepAtWidth, gs.OneGradientStep]:
+def model(number):
     case = REFERENCE[number]
     step = gs.OneGradientStep(
         STUDENTS.get(case["student"], case["student"]), TEACHERS[case["teacher"]],
@@ -40,11 +40,11 @@ def model(number: int) -> tuple[StepAtWidth, gs.OneGradientStep]:
     return step.at_width(case["width"], degrees=case["degrees"]), step
 
 
-def penalty(number: int):
+def penalty(number):
     return gs.paper_ridge(float(REFERENCE[number]["paper_ridge"]))
 
 
-def erf_step(**changes) -> gs.OneGradientStep:
+def erf_step(**changes):
     given = {"alpha": 4, "beta": 1.5, "step_size": 6, "noise_variance": 0.05} | changes
     return gs.OneGradientStep("erf", "He(1, z) + He(3, z)/6", **given)
 
@@ -304,6 +304,12 @@ def test_risk_over_step_sizes_has_every_form():
     assert found.edges and type(found).from_json(found.to_json()).edges == found.edges
     labels = [line.get_label() for line in found.plot().lines]
     assert {"all degrees", "spiked random features", "linear spike", "large widths"} <= {*labels}
+    networks = {
+        name: ("step_size", values)
+        for name, values in (("risk_mean", [0.5, 0.4]), ("risk_standard_error", [0.01, 0.02]))
+    }
+    axes = replace(found, dataset=data.assign(networks)).plot()
+    assert axes.get_legend_handles_labels()[1][-1] == "networks"
 
 
 @pytest.mark.parametrize(
@@ -337,6 +343,7 @@ def test_wrong_questions_are_refused(ask, error, message):
         ask()
 
 
+@pytest.mark.slow
 def test_optima_are_those_of_curves():
     step = erf_step(step_size=12).at_width(4000)
     bounds = {"ridge": (0.05, 50), "step_size": (1.0, 12.0)}

@@ -46,7 +46,7 @@ ASKED: dict[type, dict[str, dict[str, Any]]] = {
 }
 
 
-def asked(model: Any, verb: str, default: dict[str, Any]) -> dict[str, Any]:
+def asked(model, verb, default):
     return ASKED.get(type(model), {}).get(verb, default)
 
 
@@ -221,11 +221,11 @@ def test_series_at_a_width_are_those_of_the_solution(options, name, held, near):
     assert again == series and again.region.endswith("the radius of convergence is not known")
 
 
-def test_series_at_a_width_that_are_refused():
-    model = STEP.at_width(600)
-    with pytest.raises(ParameterError, match="fixed penalty must be positive"):
-        model.expansion("large_alpha", ridge=0.0)
-    with pytest.raises(ParameterError, match="cannot be held fixed"):
-        model.expansion("small_ridge", ridge=0.1)
-    with pytest.raises(ParameterError, match="did you mean 'small_step'"):
-        model.expansion("small_steps", ridge=0.1)
+@pytest.mark.parametrize(
+    ("name", "ridge", "words"),
+    [("large_alpha", 0.0, "fixed penalty must be positive"),
+     ("small_ridge", 0.1, "cannot be held fixed"), ("small_steps", 0.1, "did you mean 'small_st")],
+)  # fmt: skip
+def test_series_at_a_width_that_are_refused(name, ridge, words):
+    with pytest.raises(ParameterError, match=words):
+        STEP.at_width(600).expansion(name, ridge=ridge)

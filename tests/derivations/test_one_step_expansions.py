@@ -15,13 +15,14 @@ import pytest
 import sympy as sp
 
 from giantstep import OneGradientStep
-from giantstep.derivations.expansions.expansion import Expansion
+from giantstep.derivations.expansions.expansion import Expansion, _broken
 from giantstep.derivations.formulas import latex
 from giantstep.derivations.one_gradient_step import expansion as expansion_module
 from giantstep.derivations.one_gradient_step.expansion import paper_ridge, start_nu
 from giantstep.derivations.one_gradient_step.symbols import teacher_linear, teacher_residual
 from giantstep.derivations.penalties import PaperRidge
 from giantstep.errors import ApproximationWarning, AssumptionError, ParameterError
+from giantstep.runtime.precision import local_context
 
 CTX = mpmath.mp.clone()
 CTX.dps = 60
@@ -210,39 +211,6 @@ def test_short_steps_have_the_stated_order(arguments, fixed):
 # ---------------------------------------------------------------------- limits known otherwise
 
 
-@pytest.mark.parametrize("alpha", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_the_constant_is_the_ridgeless_risk(alpha):
-    given = model(alpha=alpha)
-    series, limit = given.expansion("small_ridge", 0), given.ridgeless(digits=30)
-    for name in ("trained", "initial", "bias_trained", "variance_initial", "effective_ridge"):
-        assert abs(series.coefficients[name][0] - getattr(limit, name)) < 1e-29
-
-
-def test_the_first_coefficient_is_the_amplitude_of_the_peak():
-    given = model(alpha=1.5)
-    series, peak = simple(alpha=1.5), given.interpolation_peak(ridge=1e-6, digits=30)
-    assert series.exponents[:2] == (Fraction(-1, 2), 0)
-    assert abs(series.coefficients["trained"][0] - peak.amplitude_trained) < 1e-29
-    assert abs(series.coefficients["initial"][0] - peak.amplitude_initial) < 1e-29
-
-
-def test_many_samples_reach_the_limits_of_the_risk():
-    given = model()
-    limits = given.limits(ridge=PaperRidge(0.1))
-    series = given.expansion("large_alpha", 0, ridge=PaperRidge(0.1))
-    for layer in ("initial", "trained"):
-        expected = limits[f"risk {layer}, samples to infinity"].value
-        assert series.coefficients[layer][0] == pytest.approx(expected, rel=1e-14)
-
-
-def test_short_steps_start_from_random_features():
-    given = model()
-    series = given.expansion("small_step", 2, ridge=0.1)
-    random = replace(given, step_size=0).risk(ridge=0.1, digits=30)
-    assert abs(series.coefficients["trained"][0] - random.trained) < 1e-29
-    assert series.coefficients["initial"] == (series.coefficients["trained"][0], 0)
-
-
 def test_without_a_penalty():
     # α → ∞ and η → 0 at λ = 0, from the closed form of that limit.
     given = model(alpha0=3)
@@ -276,13 +244,6 @@ def test_short_steps_without_a_penalty(student, arguments):
 
 
 # ---------------------------------------------------------------------- digits and region
-
-
-def test_more_digits_begin_with_fewer():
-    coarse, fine = (model().expansion("small_ridge", 2, digits=d) for d in (12, 60))
-    for name in coarse.outputs:
-        for a, b in zip(coarse.coefficients[name], fine.coefficients[name], strict=True):
-            assert abs(a - CTX.convert(b)) <= 1e-25 * abs(b)
 
 
 def test_coefficients_that_vanish_are_zero():
@@ -399,13 +360,13 @@ def test_json_and_pickle_return_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.pop("coefficients"), "there is no 'coefficients'"),
         (lambda d: d.update(name="small_rigde"), "did you mean 'small_ridge'"),
         (lambda d: d.update(digits=0), "digits must be"),
         (lambda d: d.update(exponents=["1/0"]), "ZeroDivisionError"),
         (lambda d: d.update(exponents=["0"]), "do not fit"),
         (lambda d: d.update(more=1), "it has an entry 'more'"),
-        (lambda d: d.pop("region"), "there is no 'region'"),
+        *((lambda d, k=k: d.pop(k), f"there is no '{k}'") for k in ("coefficients", "region")),
+        *((lambda d, k=k: d.pop(k), f"there is no '{k}'") for k in ("neglected", "symbols")),
         (lambda d: d["coefficients"].update(trained=["x", "1", "2"]), "ValueError"),
     ],
 )
@@ -414,12 +375,6 @@ def test_damaged_files_are_refused(change, message):
     change(values)
     with pytest.raises(ParameterError, match=message):
         Expansion.from_dict(values)
-
-
-def test_texts_that_are_no_expansion_are_refused():
-    for text in ("{", "[]", '{"kind": "other"}', None):
-        with pytest.raises(ParameterError, match="no expansion written by to_json"):
-            Expansion.from_json(text)
 
 
 def test_values_come_back_in_the_kind_that_was_given():
@@ -505,21 +460,25 @@ def test_bad_arguments_are_refused(arguments, message):
 
 @pytest.mark.parametrize("value", [-1, math.nan, "0.1", True, None, [], ["a"], [[1], [1, 2]], 1j])
 def test_values_that_are_no_numbers_are_refused(value):
-    series = simple()
-    with pytest.raises(ParameterError, match="ridge must be"):
-        series(value)
-    with pytest.raises(ParameterError, match="ridge must be"):
-        series.estimate_of_remainder(value)
+    for ask in (simple(), simple().estimate_of_remainder):
+        with pytest.raises(ParameterError, match="ridge must be"):
+            ask(value)
 
 
-def test_more_refusals():
-    series = simple(alpha=1.5)
-    with pytest.raises(ParameterError, match=r"trained diverges for ridge = 0: .* power -1/2"):
-        series(0)
-    with pytest.raises(ParameterError, match="did you mean 'trained'"):
-        series(0.1, "traned")
-    with pytest.raises(ParameterError, match="ridge must be positive and finite"):
-        series(math.inf)
+@pytest.mark.parametrize(
+    ("point", "message"),
+    [
+        ((0,), r"trained diverges for ridge = 0: .* power -1/2"),
+        ((0.1, "traned"), "did you mean 'trained'"),
+        ((math.inf,), "ridge must be positive and finite"),
+    ],
+)
+def test_points_without_a_value_are_refused(point, message):
+    with pytest.raises(ParameterError, match=message):
+        simple(alpha=1.5)(*point)
+
+
+def test_a_student_that_jumps_has_no_expansion_in_the_step():
     with pytest.raises(AssumptionError, match="no expansion in the step size"):
         OneGradientStep("sign", "erf", alpha=2, step_size=0).expansion("small_step", ridge=0.1)
 
@@ -527,3 +486,79 @@ def test_more_refusals():
 def test_powers_of_starred_letters_keep_their_star():
     assert latex(teacher_linear**2) == r"\left(\mu_{1}^{*}\right)^{2}"
     assert latex(teacher_residual) == r"\mu_{>1}^{*2}"
+
+
+# ------------------------------------------------------- the object, on the geometric series
+
+
+ONE = local_context(30).one
+SERIES = Expansion(
+    name="small_ridge",
+    parameter="ridge",
+    point=0.0,
+    exponents=tuple(map(Fraction, (0, 1, 2))),
+    coefficients={"test_error": (ONE, ONE, ONE)},
+    neglected={"test_error": (Fraction(3), ONE)},
+    remainder_order=Fraction(3),
+    digits=30,
+    fixed={"alpha": math.inf},
+    symbols={"test_error": "E"},
+    region="for small x",
+    rests_on="the geometric series",
+    radius=ONE,
+)
+# In 1/alpha, which converges for alpha > 1.
+FAR = replace(SERIES, name="large_alpha", parameter="alpha", point=math.inf)
+
+
+@pytest.mark.parametrize(("series", "x"), [(SERIES, 0.5), (FAR, 2.0)])
+def test_values_and_remainder(series, x):
+    assert series(x) == 1.75
+    assert series.estimate_of_remainder(x) == 0.25 == 2 - series(x)
+    assert series.order == 2
+
+
+@pytest.mark.parametrize(("series", "outside"), [(SERIES, 1.0), (FAR, 1.0), (FAR, 0.5)])
+def test_outside_of_the_radius_nothing_is_known(series, outside):
+    assert series.estimate_of_remainder(outside) == math.inf
+    with pytest.warns(ApproximationWarning):
+        series(outside)
+
+
+def test_without_a_radius_the_next_term_is_the_estimate():
+    series = replace(SERIES, radius=None)
+    assert series.estimate_of_remainder(0.5) == 0.125
+    assert series.estimate_of_remainder(2.0) == 8.0
+    with pytest.warns(ApproximationWarning):
+        series(3.0)
+
+
+def test_trusted_where_the_next_term_is_a_percent():
+    assert SERIES.trusted_up_to == pytest.approx(0.01 ** (1 / 3), rel=1e-14)
+    assert FAR.trusted_up_to == pytest.approx(100 ** (1 / 3), rel=1e-14)
+    # A series that ends is exact within its radius.
+    assert replace(SERIES, neglected={"test_error": None}).trusted_up_to == 1.0
+
+
+def test_floats_are_decimal_numbers():
+    steep = replace(SERIES, exponents=tuple(map(Fraction, (0, 1, 200))))
+    tenth = ONE / 10
+    assert steep(tenth) == ONE + tenth + tenth**200
+    huge = replace(steep, coefficients={"test_error": (-1 * ONE, 10 * ONE, 0 * ONE)})
+    assert huge(0.1) == 0.0
+
+
+def test_sums_in_equations_are_broken_between_terms():
+    a, b = sp.symbols("a b")
+    assert _broken(b - a**2) == latex(b - a**2)
+    powers = sp.Add(*((-1) ** k * a**k / (k + 1) for k in range(60)))
+    lines = _broken(powers).split(" \\\\\n&\\quad ")
+    terms = powers.as_ordered_terms()
+    assert len(lines) > 4 and max(map(len, lines)) <= 162
+    assert "".join(lines).replace(" ", "").lstrip("+") == "".join(
+        text if text.startswith("-") else f"+{text}"
+        for text in (latex(term).replace(" ", "") for term in terms)
+    ).lstrip("+")
+    assert all(line[0] in "+-" for line in lines[1:])
+    product = sp.Mul(*(b + a**k for k in range(2, 40)))
+    assert len(latex(product)) > 162 and _broken(product) == latex(product)

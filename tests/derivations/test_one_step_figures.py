@@ -12,10 +12,8 @@ import pytest
 import giantstep as gs
 from giantstep.derivations.one_gradient_step.figures import (
     FiniteSizes,
-    checked_values,
     fixed_parameters,
     loss_note,
-    optimal_data,
     phase_data,
     plot_optimal,
     plot_phase,
@@ -24,22 +22,21 @@ from giantstep.derivations.one_gradient_step.figures import (
     risk_data,
     spectra_data,
 )
-from giantstep.derivations.one_gradient_step.large_steps import plot_large_steps
 from giantstep.errors import ParameterError
 
 pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(scope="module")
-def model() -> gs.OneGradientStep:
+def model():
     return gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
 
 
-def _lines(axes: Any) -> dict[str, Any]:
+def _lines(axes):
     return {line.get_label(): line for line in axes.get_lines()}
 
 
-def test_lines_of_the_risk_are_its_data(model: gs.OneGradientStep) -> None:
+def test_lines_of_the_risk_are_its_data(model):
     data = risk_data(model, "alpha", np.geomspace(0.25, 8, 30), ridge=0.01)
     lines = _lines(plot_risk(data))
     for name, label in (("initial", "random features $W_0$"), ("trained", "after the step")):
@@ -50,18 +47,7 @@ def test_lines_of_the_risk_are_its_data(model: gs.OneGradientStep) -> None:
     assert set(lines["$n = N$"].get_xdata()) == {model.beta}
 
 
-def test_samples_of_the_step_follow_those_of_the_readout(model: gs.OneGradientStep) -> None:
-    data = risk_data(model, "alpha", [1, 4], ridge=gs.paper_ridge(0.05))
-    for alpha in (1, 4):
-        expected = replace(model, alpha=alpha).risk(ridge=gs.paper_ridge(0.05)).trained
-        assert float(data["risk_trained"].sel(alpha=alpha)) == pytest.approx(expected, rel=1e-12)
-    fixed = replace(model, alpha0=2.0)
-    found = risk_data(fixed, "alpha", [1, 4], ridge=gs.paper_ridge(0.05))
-    expected = replace(fixed, alpha=4.0).risk(ridge=gs.paper_ridge(0.05)).trained
-    assert float(found["risk_trained"].sel(alpha=4)) == pytest.approx(expected, rel=1e-12)
-
-
-def test_points_are_simulated_means(model: gs.OneGradientStep) -> None:
+def test_points_are_simulated_means(model):
     sizes = FiniteSizes([0.5, 2], dimension=30, seeds=3, progress=False)
     data = risk_data(model, "beta", [1, 3], ridge=0.1, simulated=sizes)
     # The theory is known where networks are.
@@ -77,31 +63,17 @@ def test_points_are_simulated_means(model: gs.OneGradientStep) -> None:
     assert float(data["network_risk_trained"][1]) == float(again["risk_trained"].item())
 
 
-def test_one_repetition_has_no_error_bars(model: gs.OneGradientStep) -> None:
-    sizes = FiniteSizes([1], dimension=30, seeds=1, features=("network",), progress=False)
-    axes = plot_risk(risk_data(model, "alpha", [1], ridge=0.1, simulated=sizes))
-    assert not any(container.has_yerr for container in axes.containers)
-
-
 @pytest.mark.parametrize("over", ["step_size", "noise_variance", "ridge", "paper_ridge"])
-def test_other_axes(model: gs.OneGradientStep, over: str) -> None:
+def test_other_axes(model, over):
     penalty: dict[str, Any] = {} if "ridge" in over else {"ridge": 0.1}
-    data = risk_data(model, over, [0, 0.1, 1, 10], **penalty)
+    data = risk_data(model, over, [10, 0, 0.1, 1, 1], **penalty)
+    assert data[over].values.tolist() == [0, 0.1, 1, 10]
     axes = plot_risk(data)
     assert axes.get_xscale() == "linear"
     assert np.isfinite(data["risk_trained"]).all()
 
 
-def test_given_axes_are_used(model: gs.OneGradientStep) -> None:
-    figure = plot_risk(risk_data(model, "alpha", [1, 2], ridge=0.1)).figure
-    below = figure.add_subplot(2, 1, 2)
-    curve = model.curve(alpha=[2, 1], ridge=0.1)
-    assert curve.plot(ax=below) is below
-    with pytest.raises(ParameterError, match="ax"):
-        curve.plot(ax="here")
-
-
-def test_curves_draw_what_the_functions_draw(model: gs.OneGradientStep) -> None:
+def test_curves_draw_what_the_functions_draw(model):
     sizes = FiniteSizes([0.5, 2], dimension=30, seeds=2, progress=False)
     data = risk_data(model, "beta", [1, 3], ridge=gs.paper_ridge(0.1), simulated=sizes)
     curve = model.curve(beta=[3, 0.5, 1, 2], ridge=gs.paper_ridge(0.1))
@@ -118,7 +90,7 @@ def test_curves_draw_what_the_functions_draw(model: gs.OneGradientStep) -> None:
     assert type(curve).from_json(curve.to_json()).plot().get_title(loc="left")
 
 
-def test_maps_of_curves_are_phase_diagrams(model: gs.OneGradientStep) -> None:
+def test_maps_of_curves_are_phase_diagrams(model):
     steps, alphas = [0.0, 1, 2, 4, 6], [0.5, 1, 2, 4, 8]
     curve = model.curve(step_size=steps, alpha=alphas, ridge=0.1)
     data = phase_data(model, "step_size", steps, "alpha", alphas, ridge=0.1)
@@ -132,7 +104,7 @@ def test_maps_of_curves_are_phase_diagrams(model: gs.OneGradientStep) -> None:
     assert len(_lines(few.plot("risk_trained"))) == 3
 
 
-def test_phase_diagram(model: gs.OneGradientStep) -> None:
+def test_phase_diagram(model):
     steps, alphas = [0, 1, 2, 4, 6], [0.5, 1, 2, 4]
     data = phase_data(model, "step_size", steps, "alpha", alphas, ridge=0.1)
     assert data["improvement"].dims == ("alpha", "step_size")
@@ -153,22 +125,7 @@ def test_phase_diagram(model: gs.OneGradientStep) -> None:
     assert (line.get_ydata() == data["alpha"].values).all()
 
 
-def test_phase_diagram_without_a_step_on_an_axis(model: gs.OneGradientStep) -> None:
-    data = phase_data(model, "ridge", [0.01, 0.1, 1], "beta", [0.5, 1, 2])
-    assert "critical_step_size_weights" not in data
-    for quantity in ("improvement", "relative_improvement", "risk_initial", "risk_trained"):
-        axes = plot_phase(data, quantity)
-        assert (np.ravel(axes.collections[0].get_array()) == data[quantity].values.ravel()).all()
-
-
-def test_a_constant_diagram_is_drawn() -> None:
-    model = gs.OneGradientStep("He(3, z)", "erf", alpha=2)  # no linear part: no improvement
-    steps, alphas = [0, 1, 2, 3, 4], [1, 2, 3, 4, 5]
-    axes = model.curve(step_size=steps, alpha=alphas, ridge=0.1).plot()
-    axes.figure.canvas.draw()
-
-
-def test_spectra(model: gs.OneGradientStep) -> None:
+def test_spectra(model):
     large = replace(model, step_size=5.0)
     found: dict[str, Any] = {"weights": large.weight_spike(), "kernel": large.conjugate_kernel()}
     data = spectra_data(found, large.simulate_spectra(30, seeds=2, progress=False).dataset)
@@ -177,61 +134,36 @@ def test_spectra(model: gs.OneGradientStep) -> None:
     assert (data["weights_density"].values == found["weights"].density(grid)).all()
     assert np.trapezoid(data["weights_density"], grid) == pytest.approx(1, abs=2e-3)
     assert len(plot_spectra(found)) == 2
-    with pytest.raises(ParameterError, match="spectra"):
-        plot_spectra({})
 
 
-def test_optimal(model: gs.OneGradientStep) -> None:
-    data = optimal_data(model, [1, 2], progress=False)
-    risks, penalties = plot_optimal(data)
-    label = "after the step"
-    assert (_lines(risks)[label].get_ydata() == data["risk_trained"].values).all()
-    assert (_lines(penalties)[label].get_ydata() == data["ridge_trained"].values).all()
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda m: risk_data(m, "gamma", [1], ridge=1), "no axis"),
+        (lambda m: risk_data(m, "alpha", [0, 1], ridge=1), "positive"),
+        (lambda m: risk_data(m, "alpha", [math.nan], ridge=1), "alpha"),
+        (lambda m: risk_data(m, "alpha", [], ridge=1), "at least one"),
+        (lambda m: risk_data(m, "alpha", ["a"], ridge=1), "alpha"),
+        (lambda m: risk_data(m, "step_size", [-1], ridge=1), ">= 0"),
+        (lambda m: risk_data(m, "alpha", [1]), "give ridge, the penalty"),
+        (lambda m: risk_data(m, "ridge", [1], ridge=gs.paper_ridge(1)), "leave out"),
+        (lambda m: phase_data(m, "alpha", [1], "alpha", [1], ridge=1), "differ"),
+        (lambda m: phase_data(m, "alpha", [1], "ridge", [1], ridge=1), "give one penalty"),
+        (lambda m: plot_phase(phase_data(m, "ridge", [1, 2], "beta", [1, 2]), "loss"), "quantity"),
+        (lambda m: FiniteSizes([1], features=("ntk",)), "features"),
+        *(
+            (lambda m, plot=plot: plot(None), "dataset")
+            for plot in (plot_risk, plot_phase, plot_optimal)
+        ),
+        (lambda m: plot_spectra({}), "spectra"),
+    ],
+)
+def test_bad_input(model, ask, message):
+    with pytest.raises(ParameterError, match=message):
+        ask(model)
 
 
-def test_large_steps(model: gs.OneGradientStep) -> None:
-    limit = model.large_steps()
-    data = limit.to_dataset()
-    functions, errors = plot_large_steps(limit)
-    drawn = _lines(functions)[r"teacher $\sigma_*(t)$"]
-    assert (drawn.get_ydata() == data["teacher"].values).all()
-    line = _lines(errors)["$J(h)$"]
-    seen = np.isin(data["h"], line.get_xdata())
-    # Where they are no worse than no step at all.
-    assert seen.sum() > 100 and (line.get_ydata() == data["J"].values[seen]).all()
-
-
-def test_bad_input(model: gs.OneGradientStep) -> None:
-    for over, values, penalty, message in (
-        ("gamma", [1], {"ridge": 1}, "no axis"),
-        ("alpha", [0, 1], {"ridge": 1}, "positive"),
-        ("alpha", [math.nan], {"ridge": 1}, "alpha"),
-        ("alpha", [], {"ridge": 1}, "at least one"),
-        ("alpha", ["a"], {"ridge": 1}, "alpha"),
-        ("step_size", [-1], {"ridge": 1}, ">= 0"),
-        ("alpha", [1], {}, "give ridge, the penalty"),
-        ("ridge", [1], {"ridge": gs.paper_ridge(1)}, "leave out"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            risk_data(model, over, values, **penalty)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="differ"):
-        phase_data(model, "alpha", [1], "alpha", [1], ridge=1)
-    with pytest.raises(ParameterError, match="give one penalty"):
-        phase_data(model, "alpha", [1], "ridge", [1], ridge=1)
-    with pytest.raises(ParameterError, match="quantity"):
-        plot_phase(phase_data(model, "alpha", [1, 2], "beta", [1, 2], ridge=1), "loss")
-    with pytest.raises(ParameterError, match="features"):
-        FiniteSizes([1], features=("ntk",))
-    for function in (plot_risk, plot_phase, plot_optimal):
-        with pytest.raises(ParameterError, match="dataset"):
-            function(None)  # type: ignore[arg-type]
-
-
-def test_values_are_sorted_and_different() -> None:
-    assert checked_values("alpha", [2, 1, 2]).tolist() == [1, 2]
-
-
-def test_subtitle_names_what_is_fixed(model: gs.OneGradientStep) -> None:
+def test_subtitle_names_what_is_fixed(model):
     other = replace(model, alpha0=math.inf, loss="full")
     parts = fixed_parameters(other, ("alpha",), ridge=1e-5)
     assert r"\alpha_0 = \infty" in parts

@@ -169,12 +169,6 @@ def test_theories_of_different_steps_are_not_one():
         plain.at(teacher="relu").as_gradient_step(alpha=2)
 
 
-def test_a_spike_apart_from_the_labels_changes_nothing_in_both():
-    # γ = 0 in the spiked theory, no linear part of the teacher here.
-    model = OneGradientStep("erf", "He(3, z)", 2, 1.5, step_size=3, noise_variance=0.1)
-    assert model.risk(ridge=0.05).improvement == 0
-
-
 # ---------------------------------------------------- 2. the alignment, three formulas
 
 
@@ -284,9 +278,3 @@ def test_moments_are_those_of_the_other_lines_of_work(name):
     assert found["residual"] == mapping.best_linear_error(function)
     labels = first_step("erf", function).label_square - symbols.noise
     assert equal(labels, found["residual"] + found["linear"] ** 2 + found["mean"] ** 2)
-
-
-def test_label_square_of_the_model_is_that_of_the_gradient():
-    model = OneGradientStep("erf", "softplus", 2, 1, 1, 0.3, centre=True)
-    exact = model.gradient().label_square.subs(symbols.noise, sp.Rational(3, 10))
-    assert float(exact.evalf(20)) == pytest.approx(model.label_square, rel=1e-14)

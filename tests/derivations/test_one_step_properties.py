@@ -25,15 +25,11 @@ from giantstep.derivations.one_gradient_step.risk import solve_points
 from giantstep.errors import AssumptionError, ParameterError
 
 
-@pytest.mark.parametrize("name", PROPERTIES)
-def test_every_step_of_every_proof_holds(name):
-    found = PROPERTIES[name]()
+@pytest.mark.parametrize("make", [*PROPERTIES.values(), peak_property])
+def test_every_step_of_every_proof_holds(make):
+    found = make()
     assert found.steps and all(found.check().values()), found.check()
     assert found.statement.count("$") % 2 == 0
-
-
-def test_the_peak_has_a_proof():
-    assert peak_property().proved
 
 
 def test_proofs_can_fail():
@@ -67,6 +63,7 @@ def test_a_step_says_how_it_is_proven():
     assert "G" in proof.claim and proof.steps[0].startswith("the difference is a quotient")
 
 
+@pytest.mark.slow
 def test_a_wrong_risk_breaks_the_proofs(monkeypatch):
     """One sign in the improvement: the identity and the limit notice."""
     from giantstep.symbolic.systems import ridge_equivalent
@@ -86,12 +83,6 @@ def test_the_resolvent_is_rational_in_s():
     assert vanishes(COVARIANCE.s - s)
     assert vanishes(COVARIANCE.shift * COVARIANCE.resolvent + COVARIANCE.inverse_s - 1)
     assert not vanishes(COVARIANCE.companion - nu)
-
-
-def test_presentation():
-    found = PROPERTIES["improvement"]()
-    assert "improvement" in str(found) and "4 steps" in repr(found)
-    assert "$" in found._repr_markdown_() and "<li>" in found._repr_html_()
 
 
 # ------------------------------------------------------------------ in numbers
@@ -197,6 +188,8 @@ def test_limits_exist_or_are_zero_where_there_is_no_signal(student, teacher, opt
     found = OneGradientStep(student, teacher, 2, **options).limits(ridge=0.3)
     values = {limit.name: limit.value for limit in found.limits}
     assert not any(np.isnan(v) for v in values.values()), values
+    if teacher == "He(3, z)":  # no share of nothing
+        assert values["removed share, step size to infinity"] == 0
     assert all(v >= 0 for v in values.values())
     assert "penalty" in str(found) and "<table>" in found._repr_html_()
     assert found._repr_latex_().startswith("$") and len(found.to_dict()["limits"]) == len(values)
@@ -229,11 +222,6 @@ def test_wide_students_that_are_almost_linear():
 def test_a_formula_without_a_value_is_no_zero(model, value):
     with pytest.raises(AssumptionError, match="no value"):
         _float(value, model)
-
-
-def test_no_share_of_nothing():
-    model = OneGradientStep("erf", "He(3, z)", 2, alpha0=float("inf"))
-    assert model.limits(ridge=0.3)["removed share, step size to infinity"].value == 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Simulated networks of one gradient step beside the theory, and the risk given a first layer."""
 
-import json
 import math
 from concurrent.futures import ProcessPoolExecutor
 
@@ -14,16 +13,6 @@ from giantstep.errors import ClosedFormNotFoundError, GiantstepError, ParameterE
 from .one_step_cases import MODEL
 
 QUIET = {"progress": False}
-
-
-def deviations(found, names):
-    """Simulated means minus theory in standard errors."""
-    return {
-        name: float(
-            (found[name][0] - found[f"{name}_theory"][0]) / found[f"{name}_standard_error"][0]
-        )
-        for name in names
-    }
 
 
 # ------------------------------------------------------------------ simulated networks
@@ -61,12 +50,6 @@ def test_exact_risk_is_that_of_test_samples(student, teacher):
     np.testing.assert_array_equal(exact.training_error, sampled.training_error)
 
 
-def test_exact_risk_needs_closed_forms():
-    model = OneGradientStep("tanh", "tanh", alpha=2, beta=1.5)
-    with pytest.raises(ClosedFormNotFoundError, match="leave out exact_risk"):
-        model.simulate(30, ridge=0.1, exact_risk=True, **QUIET)
-
-
 def test_the_improvement_is_a_paired_difference():
     found = MODEL.simulate(40, ridge=[0.01, 0.1], seeds=12, n_test=1000, **QUIET)
     gap = found.risk.sel(step=0) - found.risk.sel(step=1)
@@ -75,14 +58,6 @@ def test_the_improvement_is_a_paired_difference():
     np.testing.assert_allclose(found.improvement_standard_error, error, rtol=1e-13)
     apart = np.hypot(found.risk_initial_standard_error, found.risk_trained_standard_error)
     assert (found.improvement_standard_error < apart).all()
-
-
-def test_no_step_gives_no_improvement():
-    still = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=0)
-    found = still.simulate(30, ridge=0.1, seeds=2, n_test=500, **QUIET)
-    assert float(found.improvement[0]) == 0 == float(found.improvement_theory[0])
-    none = MODEL.simulate(30, ridge=0.1, seeds=2, steps=0, n_test=500, **QUIET)
-    assert none.step.values.tolist() == [0] and float(none.improvement[0]) == 0
 
 
 def test_the_full_loss_takes_twice_the_step():
@@ -130,12 +105,6 @@ def test_predictions_are_made_in_other_processes_too():
     np.testing.assert_array_equal(here.risk_conditional, there.risk_conditional)
 
 
-def test_samples_of_the_step_have_a_number_of_their_own():
-    model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, alpha0=5)
-    found = model.simulate(20, ridge=0.1, seeds=2, n_test=500, **QUIET)
-    assert found.attrs["step_samples"] == 100 and found.attrs["samples"] == 40
-
-
 def test_penalties_of_the_paper():
     ours = MODEL.simulate(20, ridge=0.2, seeds=2, n_test=500, **QUIET)
     theirs = MODEL.simulate(20, ridge=paper_ridge(0.15), seeds=2, n_test=500, **QUIET)
@@ -153,13 +122,6 @@ def test_centred_functions():
     np.testing.assert_allclose(network.student_derivative(z[:9]), 1 / (1 + np.exp(-z[:9])))
 
 
-def test_results_are_files(tmp_path):
-    found = MODEL.simulate(20, ridge=0.1, seeds=2, n_test=500, **QUIET)
-    assert json.loads(found.attrs["model"])["student"] == "erf"
-    assert all(isinstance(v, str | int | float) for v in found.attrs.values())
-    assert OneGradientStep.from_json(found.attrs["model"]).alpha == 2
-
-
 def test_spectra_of_a_model():
     model = OneGradientStep("tanh", "relu", alpha=4, beta=2, step_size=6, noise_variance=1,
                             centre=True)  # fmt: skip
@@ -175,12 +137,6 @@ def test_spectra_of_a_model():
     assert "kernel_eigenvalues" not in one
     given_spike = model.simulate_spectra(40, seeds=2, matrices=["weights"], layer="theory", **QUIET)
     assert given_spike.step.values.tolist() == [0, 1]
-
-
-def test_a_student_that_jumps_can_be_simulated_without_a_step():
-    model = OneGradientStep("sign", "tanh", alpha=2, beta=1, step_size=0)
-    found = model.simulate(30, ridge=0.1, seeds=2, n_test=500, **QUIET)
-    assert float(found.improvement[0]) == 0
 
 
 def test_the_population_gradient_is_simulated_by_its_spike():
@@ -226,7 +182,19 @@ def test_wrong_simulations(dimension, options, said):
         MODEL.simulate(dimension, **{**QUIET, **options})
 
 
-def test_ratios_that_round_to_nothing():
-    model = OneGradientStep("erf", "erf", alpha=1e-3, beta=1.5, step_size=2)
+def test_no_step_gives_no_improvement():
+    still = OneGradientStep("sign", "erf", alpha=2, beta=1.5, step_size=0, alpha0=5)
+    found = still.simulate(30, ridge=0.1, seeds=2, n_test=500, **QUIET)
+    assert float(found.improvement[0]) == 0 == float(found.improvement_theory[0])
+    assert found.attrs["step_samples"] == 150 and found.attrs["samples"] == 60
+    assert OneGradientStep.from_json(found.attrs["model"]) == still
+    none = MODEL.simulate(30, ridge=0.1, seeds=2, steps=0, n_test=500, **QUIET)
+    assert none.step.values.tolist() == [0] and float(none.improvement[0]) == 0
+
+
+def test_what_a_model_cannot_simulate():
+    model = OneGradientStep("tanh", "tanh", alpha=1e-3, beta=1.5)
     with pytest.raises(GiantstepError, match="too small for alpha"):
         model.simulate(20, ridge=0.1, **QUIET)
+    with pytest.raises(ClosedFormNotFoundError, match="leave out exact_risk"):
+        model.at(alpha=2).simulate(30, ridge=0.1, exact_risk=True, **QUIET)

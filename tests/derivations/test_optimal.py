@@ -35,18 +35,6 @@ def test_the_best_ridge_is_a_zero_of_the_derivative_and_a_minimum(model):
     assert found.ridge == pytest.approx(0.19768729420751311058, abs=found.error)
 
 
-@pytest.mark.slow
-def test_noisy_ridge_regression_has_an_interior_optimum():
-    # A linear student without a spike: ridge regression on p random projections of the input.
-    linear = SpikedRandomFeatures.from_parameters(
-        "z", "z", spike_strength=0.0, bulk_variance=1.0, alignment=0.0, beta=0.5,
-        noise_variance=0.5,
-    )  # fmt: skip
-    found = linear.optimum(over="ridge", alpha=2)
-    around = [linear.solve(alpha=2, ridge=found.ridge * s).test_error for s in (0.9, 1.1)]
-    assert found.is_interior and min(around) > found.test_error
-
-
 def test_an_optimum_at_the_boundary_is_reported_as_such(model):
     low = model.optimum(over="ridge", alpha=1.5, bounds=(1.0, 100.0))
     assert low.ridge == 1.0 and low.derivative > 0 and low.error == 0
@@ -96,21 +84,13 @@ def test_both_together_agree_with_each_alone(model):
     assert "interior minimum" in str(found)
 
 
+@pytest.mark.slow
 def test_an_optimum_at_a_bound_of_one_parameter(model):
     bounds = {"ridge": (1, 10), "step_size": (3, 5)}
     found = model.optimum(over=["ridge", "step_size"], alpha=1.5, bounds=bounds)
     assert found.ridge == 1 and not found.is_interior
     assert found.best.sides["ridge"] == "lower" and "ridge at its lower bound" in str(found)
     assert found.gradient["ridge"] > 0
-
-
-@pytest.mark.slow
-def test_the_noise_is_a_parameter_of_step_and_readout(model):
-    # Labels without noise are best.
-    found = model.optimum(over="noise_variance", alpha=1.5, ridge=0.1, bounds=(0, 0.5))
-    assert found.noise_variance == 0
-    wanted = model.sensitivities(alpha=1.5, ridge=0.1)["test_error", "noise_variance"]
-    assert found.derivative == pytest.approx(wanted, rel=1e-10)
 
 
 @pytest.mark.slow
@@ -131,18 +111,6 @@ def test_an_order_parameter_of_given_features():
 
 
 @pytest.mark.slow
-def test_arrays_give_a_dataset(model):
-    curve = model.optimum(
-        over=["ridge", "step_size"], alpha=[0.5, 1.5], bounds=BOUNDS, progress=False
-    )
-    assert curve.test_error.dims == ("alpha",)
-    one = model.optimum(over=["ridge", "step_size"], alpha=1.5, bounds=BOUNDS)
-    assert float(curve.ridge[1]) == one.ridge and float(curve.step_size[1]) == one.step_size
-    assert curve.test_error[0] > curve.test_error[1] and bool(curve.ridge_is_interior.all())
-    assert "step_size" not in curve.attrs and curve.attrs["student"] == "erf"
-
-
-@pytest.mark.slow
 def test_digits_of_the_best_ridge(model):
     found = model.optimum(over="ridge", alpha=1.5, digits=30)
     eps = 2e-15
@@ -151,12 +119,6 @@ def test_digits_of_the_best_ridge(model):
     )
     more = model.optimum(over="ridge", alpha=1.5, digits=40)
     assert abs(found.ridge / more.ridge - 1) < 1e-29
-
-
-def test_what_is_fixed_may_be_given_in_place_of_the_model(model):
-    wanted = replace(model, beta=0.7).optimum(over="ridge", alpha=1.5, bounds=(0.01, 1))
-    found = model.optimum(over="ridge", alpha=1.5, beta=0.7, bounds=(0.01, 1))
-    assert found.ridge == pytest.approx(wanted.ridge, rel=1e-13)
 
 
 # What is called differently from now on: the old call, and the new one.
@@ -180,7 +142,10 @@ RENAMED = {
 }
 
 
-@pytest.mark.parametrize("name", RENAMED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name != "optimal_ridge")) for name in RENAMED],
+)
 def test_former_names_answer_the_same(model, name):
     old, new = RENAMED[name]
     with pytest.warns(DeprecationWarning, match=rf"{name}\(\) is written optimum\(over="):
@@ -192,33 +157,40 @@ def test_former_names_answer_the_same(model, name):
         assert found == wanted
 
 
-def test_bad_arguments_are_refused(model):
-    given = SpikedRandomFeatures.from_parameters(
-        "erf", "erf", spike_strength=1, bulk_variance=1, alignment=0.5
-    )
-    no_spike = SpikedRandomFeatures("He(3, z)/6", "erf", step_size=0)
-    both = ["ridge", "step_size"]
-    for asked, message in (
-        (lambda: model.optimum(over="ridge", alpha=0), "alpha must be positive"),
-        (lambda: model.optimum(over="ridge"), r"alpha is missing: give alpha=\.\.\., or optimise"),
-        (lambda: model.optimum(over="beta", alpha=1, bounds=(1, 2)), "ridge is missing"),
-        (lambda: model.optimum(over="beta", alpha=1, ridge=1), "where to look for beta"),
-        (lambda: model.optimum(over="ridge", alpha=1, bounds=(2, 1)), "ascending order"),
-        (lambda: model.optimum(over="ridge", alpha=1, bounds=(0, 1)), "bounds must be positive"),
-        (lambda: model.optimum(over="ridge", alpha=1, bounds=3), "two values of ridge"),
-        (lambda: model.optimum(over=both, alpha=1, bounds=(1, 2)), "go by their names"),
-        (lambda: model.optimum(over=both, alpha=-1), "alpha must be positive"),
-        (lambda: model.optimum(over=both, alpha=1, ridge=1), "over names ridge"),
-        (lambda: model.optimum(over="width", alpha=1), "no parameter of spiked random features"),
-        (lambda: model.optimum(over="ridge", alpha=1, of="nothing"), "no output of spiked"),
-        (lambda: model.optimum(over="step_size", alpha=1, ridge=1, digits=20), "digits refine"),
-        (lambda: model.optimum(alpha=1, maximum=True, digits=20), "a minimum; leave digits out"),
-        (lambda: given.optimum(over="step_size", alpha=1, ridge=1), "takes no step"),
-        (lambda: given.optimum(over=both, alpha=1), "takes no step"),
-        (lambda: no_spike.optimum(over="step_size", alpha=1, ridge=1), "no spike"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            asked()
+GIVEN = SpikedRandomFeatures.from_parameters(
+    "erf", "erf", spike_strength=1, bulk_variance=1, alignment=0.5
+)
+NO_SPIKE = SpikedRandomFeatures("He(3, z)/6", "erf", step_size=0)
+BOTH = ["ridge", "step_size"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"alpha": 0}, "alpha must be positive"),
+        ({"alpha": None}, r"alpha is missing: give alpha=\.\.\., or optimise"),
+        ({"over": "beta", "bounds": (1, 2)}, "ridge is missing"),
+        ({"over": "beta", "ridge": 1}, "where to look for beta"),
+        ({"bounds": (2, 1)}, "ascending order"),
+        ({"bounds": (0, 1)}, "bounds must be positive"),
+        ({"bounds": 3}, "two values of ridge"),
+        ({"over": BOTH, "bounds": (1, 2)}, "go by their names"),
+        ({"over": BOTH, "alpha": -1}, "alpha must be positive"),
+        ({"over": BOTH, "ridge": 1}, "over names ridge"),
+        ({"over": "width"}, "no parameter of spiked random features"),
+        ({"of": "nothing"}, "no output of spiked"),
+        ({"over": "step_size", "ridge": 1, "digits": 20}, "digits refine"),
+        ({"maximum": True, "digits": 20}, "a minimum; leave digits out"),
+        ({"model": GIVEN, "over": "step_size", "ridge": 1}, "takes no step"),
+        ({"model": GIVEN, "over": BOTH}, "takes no step"),
+        ({"model": NO_SPIKE, "over": "step_size", "ridge": 1}, "no spike"),
+    ],
+)
+def test_bad_arguments_are_refused(model, asked, message):
+    asked = {"model": model, "over": "ridge", "alpha": 1, **asked}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    with pytest.raises(ParameterError, match=message):
+        asked.pop("model").optimum(**asked)
 
 
 # ---------------------------------------------------------------------- readouts and letters

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -24,7 +22,7 @@ from giantstep.errors import ParameterError
     "number",
     [pytest.param(n, marks=[pytest.mark.slow] * (n not in (1, 5))) for n in sorted(FIGURES)],
 )
-def test_a_figure_comes_with_its_data(number: int, tmp_path: Path) -> None:
+def test_a_figure_comes_with_its_data(number, tmp_path):
     found = paper_figure(number, dimension=40, seeds=2, progress=False)
     picture, data = found.save(tmp_path / "figure.png")
     assert picture.stat().st_size > 10_000
@@ -43,7 +41,7 @@ def test_a_figure_comes_with_its_data(number: int, tmp_path: Path) -> None:
         assert np.nanmin(simulated) > 0
 
 
-def test_simulated_points_follow_the_theory() -> None:
+def test_simulated_points_follow_the_theory():
     data = paper_figure(1, dimension=100, seeds=8, progress=False).data
     theory = np.interp(data["cell"], data["kappa"], data["learnt_finite_width"])
     # Cells share their networks, so that their deviations come together: as one they are judged.
@@ -55,7 +53,7 @@ def test_simulated_points_follow_the_theory() -> None:
     assert deviation < 3 * error
 
 
-def test_phase_diagram_agrees_with_single_points() -> None:
+def test_phase_diagram_agrees_with_single_points():
     model = gs.SpikedRandomFeatures("erf", "sin", noise_variance=0.1)
     data = phase_diagram(
         model, "alpha", [0.5, 2.0], "step_size", [0.0, 1.0, 3.0], progress=False, ridge=0.2
@@ -79,18 +77,22 @@ def test_phase_diagram_agrees_with_single_points() -> None:
     assert plot_phase_diagram(best).get_title(loc="left")
 
 
-def test_refusals() -> None:
-    model = gs.SpikedRandomFeatures("erf", "sin")
-    for number in (0, 9):
-        with pytest.raises(ParameterError):
-            paper_figure(number)
-    with pytest.raises(ParameterError, match="multiple of 20"):
-        paper_figure(2, dimension=50)
-    with pytest.raises(ParameterError, match="must differ"):
-        phase_diagram(model, "alpha", [1, 2], "alpha", [1, 2])
-    with pytest.raises(ParameterError, match="no axis"):
-        phase_diagram(model, "alpha", [1, 2], "gamma", [1, 2])
-    with pytest.raises(ParameterError, match="ascending"):
-        phase_diagram(model, "alpha", [2, 1], "beta", [1, 2])
-    with pytest.raises(ParameterError, match="what is optimised"):
-        phase_diagram(model, "alpha", [1, 2], "ridge", [1, 2], quantity="optimal_ridge")
+MODEL = gs.SpikedRandomFeatures("erf", "sin")
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: paper_figure(0), "number must be >= 1, got 0"),
+        (lambda: paper_figure(9), "must be one of 1"),
+        (lambda: paper_figure(2, dimension=50), "multiple of 20"),
+        (lambda: phase_diagram(MODEL, "alpha", [1, 2], "alpha", [1, 2]), "must differ"),
+        (lambda: phase_diagram(MODEL, "alpha", [1, 2], "gamma", [1, 2]), "no axis"),
+        (lambda: phase_diagram(MODEL, "alpha", [2, 1], "beta", [1, 2]), "ascending"),
+        (lambda: phase_diagram(MODEL, "alpha", [1, 2], "ridge", [1, 2], quantity="optimal_ridge"),
+         "what is optimised"),
+    ],
+)  # fmt: skip
+def test_refusals(ask, words):
+    with pytest.raises(ParameterError, match=words):
+        ask()

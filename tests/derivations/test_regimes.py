@@ -1,13 +1,12 @@
 """Predicted fits: the five regimes, several steps, and what each prediction rests on."""
 
 import itertools
-import json
 from fractions import Fraction
 
 import pytest
 import sympy as sp
 
-from giantstep.derivations.giant_steps.regimes import FIVE_REGIMES, predict_fit, regimes
+from giantstep.derivations.giant_steps.regimes import predict_fit, regimes
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
 from giantstep.symbolic.expressions.standing import Standing
 from giantstep.symbolic.targets.subspaces import Subspace
@@ -127,51 +126,32 @@ def test_functions_that_are_no_polynomials():
     assert all(row.decided for row in table.rows)
 
 
-def test_tables_in_all_forms():
+def test_tables_name_what_they_rest_on():
     table = regimes(P28, steps=2)
     text = str(table)
     assert "learned U" in text and "d^2" in text and "⟨e1, e2⟩" in text and "≥ 5" in text
     assert "[1] U: theorem" in text and "Conjecture 3" in text
     assert table.latex().count(r"\\") == 7 and r"\text{conjecture}" in table.latex()
-    assert table._repr_html_().count("<tr>") == 8 == len(table.rows) + 1
-    content = json.loads(json.dumps(table.to_dict()))
-    assert [row["residual"] for row in content["rows"]] == [5, 2, 2, 2, 0, 2, 2]
-    assert {row["standing"] for row in content["rows"]} <= {s.value for s in Standing}
-    fit = predict_fit(P28, 1, 1)
-    assert "error ≥ 2 of E f^2 = 6 (conjecture" in str(fit)
-    assert fit._repr_latex_().startswith(r"$\displaystyle \begin{array}")
+    assert "error ≥ 2 of E f^2 = 6 (conjecture" in str(predict_fit(P28, 1, 1))
 
 
-def test_every_prediction_names_source_and_standing():
-    for target in (P05, P28, "x1*x2", "He(3, x1)"):
-        for row in regimes(target, [*FIVE_REGIMES, (Fraction(3, 2), Fraction(1, 2))], steps=3).rows:
-            assert isinstance(row.standing, Standing)
-            assert all(part.source for part in (row.subspace_basis, row.error_basis))
-            assert row.residual >= 0
-
-
-@pytest.mark.parametrize("steps", [-1, 1.5, True, "2", None, 101])
-def test_bad_steps_are_refused(steps):
-    with pytest.raises(ParameterError, match="steps must be"):
-        predict_fit("x1", 1, 1, steps)
-
-
-@pytest.mark.parametrize("value", [0, -1, "1", True, None, float("nan"), float("inf"), 65, sp.pi])
-def test_bad_samples_exponents_are_refused(value):
-    with pytest.raises(ParameterError, match="samples_exponent must be"):
-        predict_fit("x1", value, 1)
-
-
-def test_other_bad_input_is_refused():
-    with pytest.raises(ParameterError, match="width_exponent must be a number >= 0, got -1"):
-        predict_fit("x1", 1, -1)
-    for pairs in ([], "1,0", [(1,)], [1, 0], None):
-        with pytest.raises(ParameterError, match="exponents must be pairs"):
-            regimes("x1", pairs)
-    with pytest.raises(AssumptionError, match="constant: there is nothing to learn"):
-        predict_fit("x1 - x1 + 2", 1, 1)
-    with pytest.raises(ExpressionError, match="student"):
-        predict_fit("x1", 1, 1, student="rellu")
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        *((lambda x=x: predict_fit("x1", 1, 1, x), "steps must be")
+          for x in (-1, 1.5, True, "2", None, 101)),
+        *((lambda x=x: predict_fit("x1", x, 1), "samples_exponent must be")
+          for x in (0, -1, "1", True, None, float("nan"), float("inf"), 65, sp.pi)),
+        (lambda: predict_fit("x1", 1, -1), "width_exponent must be a number >= 0, got -1"),
+        *((lambda x=x: regimes("x1", x), "exponents must be pairs")
+          for x in ([], "1,0", [(1,)], [1, 0])),
+        (lambda: predict_fit("x1 - x1 + 2", 1, 1), "constant: there is nothing to learn"),
+        (lambda: predict_fit("x1", 1, 1, student="rellu"), "student"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(ask, message):
+    with pytest.raises((ParameterError, AssumptionError, ExpressionError), match=message):
+        ask()
 
 
 def test_targets_without_closed_forms_get_numbers_quickly():
@@ -181,5 +161,4 @@ def test_targets_without_closed_forms_get_numbers_quickly():
     assert all(a >= b for a, b in itertools.pairwise(float(r) for r in table.residuals[:2]))
     lines = str(table).splitlines()
     assert max(map(len, lines)) <= 120
-    json.dumps(table.to_dict())
     assert "no short form" in table._repr_html_() and table.latex()

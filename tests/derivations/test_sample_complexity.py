@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -10,11 +9,15 @@ import pytest
 import sympy as sp
 
 from giantstep.derivations.first_gradient.sample_complexity import (
-    SampleComplexity,
     Standing,
     sample_complexity,
 )
 from giantstep.derivations.first_gradient.spike_mapping import noise
+from giantstep.derivations.first_gradient.statistical_queries import (
+    PACKING_CONSTANT,
+    correlational_query_bound,
+    required_queries,
+)
 from giantstep.derivations.first_gradient.training import train_by_preprocessed_step
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
 from giantstep.symbolic.targets.stein import DIMENSION as d, SAMPLES as n
@@ -24,7 +27,7 @@ FIRST, SECOND, NEURONS, HALF, GIANT, KERNEL, QUERIES = range(7)
 
 
 @pytest.fixture(scope="module")
-def cubic() -> SampleComplexity:
+def cubic():
     return sample_complexity("relu", "x1*x2 + He(3, x1)")
 
 
@@ -101,20 +104,6 @@ def test_broken_assumptions_give_words_and_never_numbers(student, text, obstacle
             assert row.statement == f"does not apply: {obstacle}"
 
 
-def test_directions_are_counted_whatever_the_coordinates():
-    # One direction written with two coordinates, with and without square roots.
-    for text in ("(x1 + x2)**2", "(sqrt(2)*x1 + x2)**2/3", "He(3, x1) + 0*x2"):
-        ledger = sample_complexity("relu", text)
-        assert ledger.directions == 1
-    assert sample_complexity("relu", "(x1 + x2)**2").hessian_rank == 1
-
-
-def test_a_student_that_does_not_see_the_leap_gets_no_giant_step():
-    row = sample_complexity("relu", "x1*x2*x3").rows[GIANT]
-    assert row.statement == "does not apply: mu_3 = 0 for the student relu, leap index 3"
-    assert sample_complexity("erf", "x1*x2*x3").rows[GIANT].scale == d**3
-
-
 def test_each_row_says_what_it_rests_on(cubic):
     assert [row.standing for row in cubic.rows] == [
         Standing.THEOREM, Standing.THEOREM, Standing.THEOREM, Standing.DERIVED_HERE,
@@ -126,19 +115,14 @@ def test_each_row_says_what_it_rests_on(cubic):
     assert (gelu.standing, gelu.remark) == (Standing.HEURISTIC, "proven for relu")
 
 
-def test_all_renderings_hold_all_rows(cubic):
-    text, html, latex = str(cubic), cubic._repr_html_(), cubic.latex()
-    for row in cubic.rows:
-        assert row.subject in text and row.subject in html and row.subject in latex
-        assert row.statement in text
-    assert r"n \gtrsim" in latex and latex.count(r"\\") == len(cubic.rows) - 1
-    assert cubic._repr_latex_().startswith("$") and "<table>" in html
-    assert repr(cubic) == (
-        "SampleComplexity(relu on x1*x2 + He(3, x1): leap index 2, rank H = 2, 7 of 7 rows apply)"
-    )
-    assert json.loads(json.dumps(cubic.to_dict()))["rows"][0]["scale"] == "2*d**2"
+def test_rows_that_do_not_apply_say_so_and_rest_on_nothing():
     refused = sample_complexity("relu", "x1*x2*x3")
     assert "does not apply" in refused.latex() and "mu_3" not in refused.latex()
+    row = refused.rows[GIANT]
+    assert row.statement == "does not apply: mu_3 = 0 for the student relu, leap index 3"
+    assert sample_complexity("erf", "x1*x2*x3").rows[GIANT].scale == d**3
+    row = sample_complexity("erf", "x1*x2").rows[0]
+    assert not row.applies and row.basis == "–"
 
 
 @pytest.mark.parametrize(
@@ -157,32 +141,29 @@ def test_leap_indices_are_decided_exactly(text, leap):
     assert sample_complexity("relu", text).leap_index == leap
 
 
-def test_wrong_questions_are_refused(cubic):
-    with pytest.raises(AssumptionError, match="H = 0"):
-        _ = sample_complexity("relu", "x1*x2*x3").half_samples
-    with pytest.raises(AssumptionError, match="mu_2 = 0 for the student erf"):
-        _ = sample_complexity("erf", "x1*x2").half_samples
-    with pytest.raises(AssumptionError, match="'sign' has no weak derivative"):
-        sample_complexity("sign", "x1*x2")
-    with pytest.raises(AssumptionError, match="target 'x1 - x1' is constant"):
-        sample_complexity("relu", "x1 - x1")
-    with pytest.raises(ExpressionError):
-        sample_complexity("relu", "x1*y")
-    with pytest.raises(ParameterError, match="samples must be >= 1, got 0"):
-        cubic.relevant_share(100, 0)
-    with pytest.raises(ParameterError, match="noise_variance must be >= 0 and finite, got -1"):
-        cubic.relevant_share(100, 10, -1)
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda c: sample_complexity("relu", "x1*x2*x3").half_samples, AssumptionError, "H = 0"),
+        (lambda c: sample_complexity("erf", "x1*x2").half_samples, AssumptionError,
+         "mu_2 = 0 for the student erf"),
+        (lambda c: sample_complexity("sign", "x1*x2"), AssumptionError,
+         "'sign' has no weak derivative"),
+        (lambda c: sample_complexity("relu", "x1 - x1"), AssumptionError, "'x1 - x1' is constant"),
+        (lambda c: sample_complexity("relu", "x1*y"), ExpressionError, "y"),
+        (lambda c: sample_complexity("identity", "x1*x2").relevant_share(20, 1000),
+         AssumptionError, "linear"),
+        (lambda c: c.relevant_share(100, 0), ParameterError, "samples must be >= 1, got 0"),
+        (lambda c: c.relevant_share(100, 10, -1), ParameterError,
+         "noise_variance must be >= 0 and finite, got -1"),
+    ],
+)  # fmt: skip
+def test_wrong_questions_are_refused(cubic, ask, error, message):
+    with pytest.raises(error, match=message):
+        ask(cubic)
 
 
 # ------------------------------------------------------------------ trained networks
-
-
-@pytest.fixture(scope="module")
-def trained():
-    return train_by_preprocessed_step(
-        "relu", "x1*x2 + x2", dimension=30, samples=4000, width=80, noise_variance=0.1, seeds=4,
-        n_test=2000, progress=False,
-    )  # fmt: skip
 
 
 def test_a_user_cannot_name_a_coordinate_into_the_source():
@@ -194,33 +175,51 @@ def test_a_user_cannot_name_a_coordinate_into_the_source():
     assert math.isfinite(found.test_error.mean)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"seeds": 1}, "seeds must be >= 2: one network has no standard error"),
-        ({"width": 7}, "width must be even"),
-        ({"dimension": 1}, "dimension must be at least 2, the number of the teacher"),
-    ],
-)
-def test_bad_arguments_of_training_are_refused(options, message):
-    options = {"dimension": 5, "samples": 50, "width": 4, "progress": False} | options
-    with pytest.raises(ParameterError, match=message):
-        train_by_preprocessed_step("relu", "x1*x2", **options)
-
-
-def test_long_entries_of_the_hessian_have_a_rank():
+def test_ranks_and_directions_do_not_depend_on_coordinates_and_lengths():
     # An exact elimination of these four rows does not end.
     ledger = sample_complexity("relu", "(relu(x1) + erf(x2) + tanh(x3))**3")
     assert ledger.hessian_rank == 3
+    # One direction written with two coordinates, with and without square roots.
+    for text in ("(x1 + x2)**2", "(sqrt(2)*x1 + x2)**2/3", "He(3, x1) + 0*x2"):
+        assert sample_complexity("relu", text).directions == 1
+    assert sample_complexity("relu", "(x1 + x2)**2").hessian_rank == 1
 
 
-def test_a_linear_student_shows_no_share():
-    ledger = sample_complexity("identity", "x1*x2")
-    with pytest.raises(AssumptionError, match="linear"):
-        ledger.relevant_share(20, 1000)
+# ---------------------------------------------------------------------- correlational queries
 
 
-def test_rows_that_do_not_apply_rest_on_nothing():
-    row = sample_complexity("erf", "x1*x2").rows[0]
-    assert not row.applies and row.basis == "–"
-    assert "<td>–</td>" in sample_complexity("erf", "x1*x2")._repr_html_()
+def test_answering_zero_excludes_few_members():
+    # Orthonormal functions, correlation 0: a query of norm 1 has at most 1/τ² answers beyond τ, so
+    # the bound |F| τ²/2 is below the |F| τ² queries that really are needed.
+    size, tolerance = sp.Integer(64), sp.Rational(1, 4)
+    assert required_queries(size, tolerance, sp.S.Zero) == 2
+    assert required_queries(size, tolerance, sp.S.Zero) <= size * tolerance**2
+
+
+def test_that_many_directions_exist():
+    # exp(c ε² d) random unit vectors: the mean number of pairs beyond ε is below one.
+    d, overlap = 100, 0.55
+    count = int(math.exp(float(PACKING_CONSTANT) * overlap**2 * d))
+    rng = np.random.default_rng(5)
+    violations = []
+    for _ in range(5):
+        u = rng.normal(size=(count, d))
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
+        gram = np.abs(u @ u.T)[np.triu_indices(count, 1)]
+        violations.append(int(np.sum(gram > overlap)))
+    assert count > 1000
+    assert np.mean(violations) < 1
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [((0, 100), "degree"), ((3, 0), "dimension"), ((3, 10**6, 0.5), "queries"), ((65, 9), "degree"),
+     ((3, 10**6, math.inf), "queries"), ((2.5, 9), "degree")],
+)  # fmt: skip
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        correlational_query_bound(*arguments)
+    with pytest.raises(AssumptionError, match="too small"):
+        correlational_query_bound(3, 10)
+    assert correlational_query_bound(2, 10**6).has_hessian
+    assert not correlational_query_bound(3, 10**6).has_hessian

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any
 
 import mpmath
-import numpy as np
 import pytest
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -29,10 +28,6 @@ from giantstep.derivations.spiked_random_features.expansions.scaling import (
     scaled_system,
     small,
 )
-from giantstep.derivations.spiked_random_features.expansions.small_step import (
-    HermiteNumbers,
-    student_table,
-)
 from giantstep.derivations.spiked_random_features.expansions.symbolic_side import (
     OrderEquations,
     coefficient,
@@ -40,13 +35,12 @@ from giantstep.derivations.spiked_random_features.expansions.symbolic_side impor
 )
 from giantstep.derivations.spiked_random_features.precise import exact_parameters
 from giantstep.errors import ParameterError
-from giantstep.symbolic.exact.series import Series
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 
 OUTPUTS = ("test_error", "training_error", "V1")
 
 
-def model(**given: Any) -> SpikedRandomFeatures:
+def model(**given):
     return SpikedRandomFeatures(
         "sin", "sin", **{"step_size": 1.5, "alpha0": 4, "noise_variance": 0.1, **given}
     )
@@ -63,7 +57,7 @@ def many_samples(symbolic):
     return series_of(symbolic, "large_alpha", MANY_SAMPLES, orders, OUTPUTS)
 
 
-def moments(expr: sp.Expr) -> sp.Expr:
+def moments(expr):
     """Write averages as sums of moments of the tables."""
     return expr.replace(
         lambda e: isinstance(e, GaussianExpectation),
@@ -95,14 +89,6 @@ def test_limit_of_many_samples(many_samples):
     assert sp.simplify(found - (average(fe.T2) - fe.noise - gain)) == 0
 
 
-def test_correction_for_many_samples(many_samples):
-    # Error times variance of the response, both of the limit: it does not depend on the penalty.
-    (correction,) = many_samples.formulas["test_error"][1].atoms(GaussianExpectation)
-    names = {str(f.func) for f in correction.atoms(AppliedUndef)}
-    assert names == {"e_0", "v_0"}
-    assert fe.ridge not in many_samples.explicit(correction).free_symbols
-
-
 def test_orders_are_linear_with_one_matrix(many_samples):
     first, second = (many_samples.linear_system(k) for k in (1, 2))
     renamed = {coefficient(x, 2): coefficient(x, 1) for x in (fe.V1, fe.V2, fe.m, fe.q1, fe.q2_hat)}
@@ -110,13 +96,6 @@ def test_orders_are_linear_with_one_matrix(many_samples):
     difference = (second[0] - first[0]).applyfunc(lambda e: sp.expand(moments(e)))
     assert difference.is_zero_matrix
     assert not first[0].free_symbols & set(first[1])
-
-
-@pytest.mark.slow
-def test_orders_end_where_nobody_reads_them(symbolic):
-    orders = tuple(Fraction(k) for k in range(21))
-    found = series_of(symbolic, "large_alpha", MANY_SAMPLES, orders, OUTPUTS)
-    assert len(found.equations) == 7 == len(found.formulas["test_error"])
 
 
 def test_a_table_that_vanishes(symbolic):
@@ -137,15 +116,6 @@ def test_many_samples_at_a_finite_width_are_regular():
     assert system.exponents[fe.q2_hat] == -2
 
 
-def test_slope_of_a_linear_student():
-    ctx = mpmath.mp.clone()
-    table = student_table(
-        sp.S.One, {}, HermiteNumbers(ctx, 4), strength=Series.monomial(1, 1),
-        variance=Series.monomial(0, 2), nodes=np.array([ctx.mpf(2)]), highest=4,
-    )  # fmt: skip
-    assert [list(np.atleast_1d(table.coefficient(k))) for k in range(2)] == [[1], [0]]
-
-
 def test_an_expansion_without_equations_says_why():
     plain = Expansion(
         name="small_step", parameter="step_size", point=0.0, exponents=(Fraction(0),),
@@ -164,7 +134,7 @@ def test_an_expansion_without_equations_says_why():
 _REACH, _PER_UNIT = 14, 8
 
 
-def closed_tables() -> dict[sp.Expr, sp.Expr]:
+def closed_tables():
     """Return the tables of σ = σ_* = sin, from the characteristic function of a Gaussian."""
     r, c, kappa, gamma, rho = fe.r, fe.c, fe.kappa, fe.gamma, fe.rho
     mean, slope = (sp.exp(-c / 2) * f(r * kappa) for f in (sp.sin, sp.cos))
@@ -182,7 +152,7 @@ def closed_tables() -> dict[sp.Expr, sp.Expr]:
 class Evaluation:
     """Values of formulas of an expansion: averages by the trapezoidal rule."""
 
-    def __init__(self, series: Any, known: dict[sp.Symbol, Any], ctx: Any) -> None:
+    def __init__(self, series, known, ctx):
         self._series, self._known, self._ctx = series, known, ctx
         h = ctx.one / _PER_UNIT
         self._nodes = [h * k for k in range(-_REACH * _PER_UNIT, _REACH * _PER_UNIT + 1)]
@@ -191,7 +161,7 @@ class Evaluation:
         self._columns: dict[sp.Expr, list[Any]] = {}
         self._means: dict[sp.Expr, Any] = {}
 
-    def __call__(self, expr: sp.Expr) -> Any:
+    def __call__(self, expr):
         marks = {n: sp.Dummy() for n in expr.atoms(GaussianExpectation)}
         for node in marks:
             if node not in self._means:
@@ -203,12 +173,12 @@ class Evaluation:
         function = sp.lambdify(symbols, outside, modules=[self._names(), "mpmath"])
         return function(*(values[x] if x in values else self._symbol(x) for x in symbols))
 
-    def _symbol(self, x: sp.Symbol) -> Any:
+    def _symbol(self, x):
         if x not in self._known:
             self._known[x] = self(self._series.definitions[x])
         return self._known[x]
 
-    def _column(self, function: sp.Expr) -> list[Any]:
+    def _column(self, function):
         if function not in self._columns:
             defined = self._tables.get(function)
             if defined is None:
@@ -216,7 +186,7 @@ class Evaluation:
             self._columns[function] = self._on_nodes(defined)
         return self._columns[function]
 
-    def _on_nodes(self, expr: sp.Expr) -> list[Any]:
+    def _on_nodes(self, expr):
         functions = list(expr.atoms(AppliedUndef))
         marks = {f: sp.Dummy() for f in functions}
         symbols = [x for x in expr.free_symbols if x != fe.kappa]
@@ -228,12 +198,12 @@ class Evaluation:
         columns = [self._column(f) for f in functions]
         return [value(x, *given, *(c[i] for c in columns)) for i, x in enumerate(self._nodes)]
 
-    def _names(self) -> dict[str, Any]:
+    def _names(self):
         names = ("sin", "cos", "exp", "sqrt", "atan", "pi", "e", "mpf")
         return {name: getattr(self._ctx, name) for name in names}
 
 
-def coefficients_of(expansion: Expansion) -> dict[sp.Symbol, Any]:
+def coefficients_of(expansion):
     """Return the numbers behind the symbols of the coefficients of unknowns."""
     return {
         symbol: value
@@ -243,7 +213,7 @@ def coefficients_of(expansion: Expansion) -> dict[sp.Symbol, Any]:
     }
 
 
-def parameters_of(given: SpikedRandomFeatures, expansion: Expansion, ctx: Any) -> dict[Any, Any]:
+def parameters_of(given, expansion, ctx):
     moved = expansion.name == "small_step"
     exact = exact_parameters(replace(given, step_size=1.0) if moved else given, ctx)
     names = {v: k for k, v in fe.IDENTIFIERS.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from fractions import Fraction
@@ -12,7 +11,6 @@ import mpmath
 import pytest
 
 from giantstep import SpikedRandomFeatures
-from giantstep.derivations.expansions.expansion import Expansion
 from giantstep.derivations.spiked_random_features.expansions.expand import _settled, _zeros
 from giantstep.derivations.spiked_random_features.expansions.scaling import (
     highest_moment,
@@ -39,7 +37,7 @@ SIN_HE = DIRECT("sin", "He(3, z)/6", spike_strength=1.3, bulk_variance=1.05, ali
                 noise_variance=0.2)  # fmt: skip
 
 
-def errors(expansion: Expansion, values, digits: int) -> dict[str, list[float]]:
+def errors(expansion, values, digits):
     """Deviations of all outputs from exact solutions."""
     found: dict[str, list[float]] = {name: [] for name in expansion.outputs}
     assert expansion.exact is not None
@@ -78,259 +76,139 @@ def require_slopes(expansion, values, digits, tolerance=0.05, outputs=ALL, *, fi
         assert float(found[-1] / abs(left[1])) == pytest.approx(x ** float(left[0]), rel=tolerance)
 
 
-class TestAgainstExactSolutions:
-    def test_many_samples(self):
-        model = SpikedRandomFeatures("sin", "sin", step_size=1, alpha0=4, noise_variance=0.1)
-        found = model.expansion("large_alpha", 1, ridge=0.1, digits=15)
-        assert found.remainder_order == 2
-        require_slopes(found, [1e2, 1e3], 15)
+def test_many_samples():
+    model = SpikedRandomFeatures("sin", "sin", step_size=1, alpha0=4, noise_variance=0.1)
+    found = model.expansion("large_alpha", 1, ridge=0.1, digits=15)
+    assert found.remainder_order == 2
+    require_slopes(found, [1e2, 1e3], 15)
 
-    @pytest.mark.slow
-    def test_interpolation_threshold_peaks_like_one_over_the_root_of_the_ridge(self):
-        model = DIRECT("sin", "sin", spike_strength=1.0, bulk_variance=1.1, alignment=0.9)
-        found = model.expansion("small_ridge", 0, alpha=1.0, digits=10)
-        assert found.exponents == (Fraction(-1, 2), Fraction(0))
-        assert found.remainder_order == Fraction(1, 2)
-        assert found.coefficients["test_error"][0] > 0
-        require_slopes(found, [1e-5, 1e-6], 15)
 
-    @pytest.mark.slow
-    def test_interpolating_and_underparametrised(self):
-        model = DIRECT("sin", "sin", spike_strength=1.0, bulk_variance=1.1, alignment=0.9)
-        few = model.expansion("small_ridge", 0, alpha=0.5, digits=12)
-        assert few.exponents[0] == -1  # V grows like 1/λ
-        assert not any(few.coefficients["training_error"])
-        require_slopes(few, [1e-4, 1e-5], 15)
-        require_slopes(model.expansion("small_ridge", 0, alpha=2.0, digits=10), [1e-4, 1e-5], 15)
+@pytest.mark.parametrize("alpha0", [4, pytest.param(math.inf, marks=pytest.mark.slow)])
+def test_small_steps_with_many_and_infinitely_many_samples(alpha0):
+    model = SpikedRandomFeatures("sin", "sin", alpha0=alpha0)
+    found = model.expansion("small_step", 1, alpha=1.5, ridge=0.1, digits=15)
+    assert found.remainder_order == 2  # an odd student: even powers only
+    require_slopes(found, [0.1, 0.02], 15)
 
-    @pytest.mark.parametrize("alpha0", [4, pytest.param(math.inf, marks=pytest.mark.slow)])
-    def test_small_steps_with_many_and_infinitely_many_samples(self, alpha0):
-        model = SpikedRandomFeatures("sin", "sin", alpha0=alpha0)
-        found = model.expansion("small_step", 1, alpha=1.5, ridge=0.1, digits=15)
-        assert found.remainder_order == 2  # an odd student: even powers only
-        require_slopes(found, [0.1, 0.02], 15)
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("name", "model"),
-        [
-            ("large_alpha", RELU),
-            ("small_ridge", SIN_HE),
-            ("threshold", SIN_TANH),
-            ("few_samples", SIGN),
-        ],
-        ids=str,
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("large_alpha", RELU),
+        ("small_ridge", SIN_HE),
+        ("threshold", SIN_TANH),
+        ("few_samples", SIGN),
+    ],
+    ids=str,
+)
+def test_three_decades_with_45_digits(name, model):
+    if name == "large_alpha":
+        found, at = model.expansion(name, 2, ridge=0.1, digits=40), [1e2, 1e3, 1e4, 1e5]
+    else:
+        alpha = {"small_ridge": 2.0, "threshold": 1.0, "few_samples": 0.5}[name]
+        found = model.expansion("small_ridge", 1, alpha=alpha, digits=40)
+        # Powers of √λ: neighbouring terms are farther apart for smaller λ only.
+        at = [1e-8, 1e-9, 1e-10, 1e-11] if alpha == 1 else [1e-5, 1e-6, 1e-7, 1e-8]
+    require_slopes(found, at, 45)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("students", "given"),
+    [
+        (("erf", "sin"), {"alpha0": math.inf}),
+        (("He(2, z)", "tanh(z) + z**2/5"), {"alpha0": 4, "allow_non_odd": True, "beta": 0.5}),
+        (("erf", "relu"), {"alpha0": 2, "leading_order": "complete"}),
+        (("erf", "erf"), {"alpha0": 4, "width": 20}),
+    ],
+    ids=str,
+)
+def test_three_decades_of_small_steps(students, given):
+    model = SpikedRandomFeatures(*students, **given)
+    found = model.expansion("small_step", 2, alpha=1.5, ridge=0.1)
+    # m = 1/s is divided by a table of order s.
+    outputs = [name for name in ALL if name not in ("m", "theta", "theta_hat")]
+    # Steps with a spike below 1e-5 are refused. Of odd students every second term vanishes, of
+    # others the next one counts for longer steps.
+    first = 0.25 if "allow_non_odd" in given else None
+    require_slopes(found, [4e-2, 4e-3, 4e-4, 4e-5], 45, outputs=outputs, first=first)
+
+
+@pytest.mark.slow
+def test_ridge_penalty_enters_with_the_second_order():
+    """The limit minimises the error, so that the bias by λ/α is quadratic in it.
+
+    What the training error gains by fitting n samples the test error loses, to first order.
+    """
+    series = [
+        erf(noise_variance=0.1).expansion("large_alpha", 1, ridge=ridge, digits=10)
+        for ridge in (0.1, 2)
+    ]
+    (limit, first), (same_limit, same_first) = (
+        [float(c) for _, c in e.terms("test_error")] for e in series
     )
-    def test_three_decades_with_45_digits(self, name, model):
-        if name == "large_alpha":
-            found, at = model.expansion(name, 2, ridge=0.1, digits=40), [1e2, 1e3, 1e4, 1e5]
-        else:
-            alpha = {"small_ridge": 2.0, "threshold": 1.0, "few_samples": 0.5}[name]
-            found = model.expansion("small_ridge", 1, alpha=alpha, digits=40)
-            # Powers of √λ: neighbouring terms are farther apart for smaller λ only.
-            at = [1e-8, 1e-9, 1e-10, 1e-11] if alpha == 1 else [1e-5, 1e-6, 1e-7, 1e-8]
-        require_slopes(found, at, 45)
-
-    @pytest.mark.slow
-    def test_three_decades_of_a_student_without_closed_forms(self):
-        model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
-        require_slopes(model.expansion("large_alpha", 2, ridge=0.1), [1e3, 1e4, 1e5, 1e6], 45)
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("students", "given"),
-        [
-            (("erf", "sin"), {"alpha0": math.inf}),
-            (("He(2, z)", "tanh(z) + z**2/5"), {"alpha0": 4, "allow_non_odd": True, "beta": 0.5}),
-            (("erf", "relu"), {"alpha0": 2, "leading_order": "complete"}),
-            (("erf", "erf"), {"alpha0": 4, "width": 20}),
-        ],
-        ids=str,
-    )
-    def test_three_decades_of_small_steps(self, students, given):
-        model = SpikedRandomFeatures(*students, **given)
-        found = model.expansion("small_step", 2, alpha=1.5, ridge=0.1)
-        # m = 1/s is divided by a table of order s.
-        outputs = [name for name in ALL if name not in ("m", "theta", "theta_hat")]
-        # Steps with a spike below 1e-5 are refused. Of odd students every second term vanishes, of
-        # others the next one counts for longer steps.
-        first = 0.25 if "allow_non_odd" in given else None
-        require_slopes(found, [4e-2, 4e-3, 4e-4, 4e-5], 45, outputs=outputs, first=first)
+    assert limit == pytest.approx(same_limit, rel=1e-9)
+    assert first == pytest.approx(same_first, rel=1e-9)
+    second, other = (float(e.neglected["test_error"][1]) for e in series)
+    assert second != pytest.approx(other, rel=1e-2)
+    train = [float(c) for _, c in series[0].terms("training_error")]
+    assert train == pytest.approx([limit + 0.1, -first], rel=1e-9)
 
 
-class TestLimits:
-    @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("model", "limit"),
-        [
-            # Values of E_inf computed from the projections of the target, independently.
-            (("tanh", "sin", 1.0, 1.0, 1.0, 1.0), 0.0230610227008131),
-            (("sin", "tanh", 0.7, 1.2, 0.8, 2.0), 0.0546081060492398),
-        ],
-    )
-    def test_many_samples_reproduce_the_limit(self, model, limit):
-        student, teacher, r, c, gamma, beta = model
-        given = DIRECT(
-            student, teacher, spike_strength=r, bulk_variance=c, alignment=gamma, beta=beta
+@pytest.mark.slow
+def test_zero_steps_are_plain_random_features_at_a_width_only():
+    """In the strict limit m grows without cost: a feature linear in κ stays for s → 0."""
+    model = SpikedRandomFeatures("erf", "erf", alpha0=4)
+    plain = SpikedRandomFeatures("erf", "erf", step_size=0).solve(alpha=1.5, ridge=0.1).test_error
+    found = [
+        dict(e.terms())[0]
+        for e in (
+            model.expansion("small_step", 0, alpha=1.5, ridge=0.1, digits=12, width=width)
+            for width in (None, 1000)
         )
-        found = given.expansion("large_alpha", 0, ridge=0.3, digits=12)
-        leading = dict(zip(found.exponents, found.coefficients["test_error"], strict=True))[0]
-        assert float(leading) == pytest.approx(limit, rel=1e-12)
-        assert float(leading) == pytest.approx(given.asymptotics().many_samples, rel=1e-12)
-
-    @pytest.mark.slow
-    def test_ridge_penalty_enters_with_the_second_order(self):
-        """The limit minimises the error, so that the bias by λ/α is quadratic in it.
-
-        What the training error gains by fitting n samples the test error loses, to first order.
-        """
-        series = [
-            erf(noise_variance=0.1).expansion("large_alpha", 1, ridge=ridge, digits=10)
-            for ridge in (0.1, 2)
-        ]
-        (limit, first), (same_limit, same_first) = (
-            [float(c) for _, c in e.terms("test_error")] for e in series
-        )
-        assert limit == pytest.approx(same_limit, rel=1e-9)
-        assert first == pytest.approx(same_first, rel=1e-9)
-        second, other = (float(e.neglected["test_error"][1]) for e in series)
-        assert second != pytest.approx(other, rel=1e-2)
-        train = [float(c) for _, c in series[0].terms("training_error")]
-        assert train == pytest.approx([limit + 0.1, -first], rel=1e-9)
-
-    @pytest.mark.slow
-    def test_zero_steps_are_plain_random_features_at_a_width_only(self):
-        """In the strict limit m grows without cost: a feature linear in κ stays for s → 0."""
-        model = SpikedRandomFeatures("erf", "erf", alpha0=4)
-        plain = (
-            SpikedRandomFeatures("erf", "erf", step_size=0).solve(alpha=1.5, ridge=0.1).test_error
-        )
-        found = [
-            dict(e.terms())[0]
-            for e in (
-                model.expansion("small_step", 0, alpha=1.5, ridge=0.1, digits=12, width=width)
-                for width in (None, 1000)
-            )
-        ]
-        assert float(found[1]) == pytest.approx(plain, rel=1e-10)
-        assert float(found[0]) < plain / 2
-        near = SpikedRandomFeatures("erf", "erf", step_size=1e-3, alpha0=4).solve(
-            alpha=1.5, ridge=0.1
-        )
-        assert float(found[0]) == pytest.approx(near.test_error, rel=1e-5)
-
-    @pytest.mark.slow
-    def test_students_with_a_mean_connect_to_plain_random_features(self):
-        given = {"allow_non_odd": True, "noise_variance": 0.1}
-        plain = SpikedRandomFeatures("cos", "erf", step_size=0, **given).solve(alpha=1.5, ridge=0.1)
-        found = SpikedRandomFeatures("cos", "erf", alpha0=4, **given).expansion(
-            "small_step", 0, alpha=1.5, ridge=0.1, digits=12
-        )
-        for name in ("test_error", "training_error", "q2", "V2", "m"):
-            # A coefficient that vanishes by a symmetry is no term.
-            constant = float(dict(found.terms(name)).get(0, 0))
-            assert constant == pytest.approx(getattr(plain, name), abs=1e-12)
-
-    @pytest.mark.slow
-    def test_more_digits_agree(self):
-        model = DIRECT("sin", "sin", spike_strength=1.0, bulk_variance=1.1, alignment=0.9)
-        few, many = (model.expansion("large_alpha", 1, ridge=0.1, digits=n) for n in (10, 20))
-        for name in ALL:
-            for a, b in zip(few.coefficients[name], many.coefficients[name], strict=True):
-                assert float(a) == pytest.approx(float(b), rel=1e-10, abs=1e-30)
+    ]
+    assert float(found[1]) == pytest.approx(plain, rel=1e-10)
+    assert float(found[0]) < plain / 2
+    near = SpikedRandomFeatures("erf", "erf", step_size=1e-3, alpha0=4).solve(alpha=1.5, ridge=0.1)
+    assert float(found[0]) == pytest.approx(near.test_error, rel=1e-5)
 
 
-class TestConditions:
-    @pytest.mark.parametrize(
-        ("student", "rate"),
-        [("erf", 1), ("erf(z/2)", 0.25), ("tanh", 0), ("sin", 0), ("relu", math.inf),
-         ("sign", math.inf), ("He(3, z)", 0), ("abs(z)", 0), ("z*erf(z)", 0)],
-    )  # fmt: skip
-    def test_rate_at_which_a_student_saturates(self, student, rate):
-        assert saturation_rate(activation(student)) == pytest.approx(rate, abs=2e-4)
-
-    def test_ridgeless_averages_of_erf_exist_below_the_critical_spike(self):
-        c = 1.1
-        critical = math.sqrt((1 + 4 * c) / 4)
-        assert highest_moment(1.0, critical, c) == pytest.approx(1)
-        with pytest.raises(AssumptionError, match="diverge"):
-            erf(critical * 1.01).expansion("small_ridge", 0, alpha=0.5)
-        with pytest.raises(AssumptionError, match="only the amplitude"):
-            erf(critical * 0.99).expansion("small_ridge", 0, alpha=1)
-        with pytest.raises(AssumptionError, match="highest order is 1"):
-            erf(critical * 0.7).expansion("small_ridge", 2, alpha=0.5)
-
-    @pytest.mark.slow
-    def test_limits_without_a_next_coefficient_have_a_remainder_of_unknown_size(self):
-        model = erf(math.sqrt((1 + 4 * 1.1) / 6))  # E[1/v^j] is finite for j < 3/2
-        found = model.expansion("small_ridge", 0, alpha=0.5, digits=12)
-        assert found.remainder_order == Fraction(49, 100)
-        assert found.neglected["test_error"] == (Fraction(49, 100), math.inf)
-        assert math.isinf(found.estimate_of_remainder(1e-6))
-        assert found.trusted_up_to == 0
-        assert "not known" in found.region
-        limit = found(1e-6)  # warns of nothing: there is nothing to compare with
-        left = [
-            limit - model.solve(alpha=0.5, ridge=ridge).test_error for ridge in (1e-6, 1e-8, 1e-10)
-        ]
-        for near, far in pairwise(left):
-            # The square root, times logarithms.
-            assert math.log(near / far) / math.log(100) == pytest.approx(0.5, abs=0.06)
-
-    @pytest.mark.slow
-    def test_more_samples_than_neurons_have_no_such_condition(self):
-        found = erf(3.0).expansion("small_ridge", 0, alpha=2.0, digits=8)
-        assert found.coefficients["test_error"][0] > 0
-
-    def test_constant_sides_count(self):
-        relu = DIRECT("relu", "relu", spike_strength=1.0, bulk_variance=0.9, alignment=0.9)
-        with pytest.raises(AssumptionError, match=r"r\^2 kappa\^2/\(2c\)"):
-            relu.expansion("small_ridge", 0, alpha=1.0)
-
-    def test_affine_features_of_too_many_neurons(self):
-        linear = DIRECT("z", "erf", spike_strength=1.0, bulk_variance=1.0, alignment=0.9)
-        with pytest.raises(AssumptionError, match="affine"):
-            linear.expansion("large_alpha", ridge=0.1)
-
-    @pytest.mark.slow
-    def test_a_step_that_finds_nothing(self):
-        model = SpikedRandomFeatures("erf", "He(3, z)", alpha0=math.inf)
-        with pytest.raises(AssumptionError, match="leap index 3"):
-            model.expansion("small_step", alpha=1, ridge=0.1)
+@pytest.mark.parametrize(
+    ("student", "rate"),
+    [("erf", 1), ("erf(z/2)", 0.25), ("tanh", 0), ("sin", 0), ("relu", math.inf),
+     ("sign", math.inf), ("He(3, z)", 0), ("abs(z)", 0), ("z*erf(z)", 0)],
+)  # fmt: skip
+def test_rate_at_which_a_student_saturates(student, rate):
+    assert saturation_rate(activation(student)) == pytest.approx(rate, abs=2e-4)
 
 
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("name", "given", "said"),
-        [
-            ("large_alhpa", {"ridge": 0.1}, "did you mean 'large_alpha'"),
-            ("large_alpha", {}, "holds ridge fixed"),
-            ("large_alpha", {"ridge": 0.1, "alpha": 2}, "alpha is what 'large_alpha' expands in"),
-            ("large_alpha", {"ridge": 0}, "ridge must be"),
-            ("large_alpha", {"ridge": math.nan}, "ridge must be"),
-            ("large_alpha", {"ridge": 0.1, "order": -1}, "order"),
-            ("large_alpha", {"ridge": 0.1, "order": 1.5}, "order"),
-            ("large_alpha", {"ridge": 0.1, "digits": 0}, "digits"),
-            ("large_alpha", {"ridge": 0.1, "width": 0}, "width"),
-            ("small_ridge", {"ridge": 0.1, "alpha": 1}, "ridge is what"),
-            ("small_ridge", {"alpha": math.inf}, "alpha must be"),
-            ("small_step", {"alpha": 1}, "holds ridge fixed"),
-            ("small_step", {"alpha": 1, "ridge": 0.1}, "takes none"),
-        ],
-    )
-    def test_is_refused_in_one_sentence(self, name, given, said):
-        with pytest.raises(ParameterError, match=said):
-            erf().expansion(name, **given)
+def test_ridgeless_averages_of_erf_exist_below_the_critical_spike():
+    c = 1.1
+    critical = math.sqrt((1 + 4 * c) / 4)
+    assert highest_moment(1.0, critical, c) == pytest.approx(1)
+    with pytest.raises(AssumptionError, match="diverge"):
+        erf(critical * 1.01).expansion("small_ridge", 0, alpha=0.5)
+    with pytest.raises(AssumptionError, match="only the amplitude"):
+        erf(critical * 0.99).expansion("small_ridge", 0, alpha=1)
+    with pytest.raises(AssumptionError, match="highest order is 1"):
+        erf(critical * 0.7).expansion("small_ridge", 2, alpha=0.5)
 
 
-def test_file_holds_the_series():
-    found = SpikedRandomFeatures("sin", "sin", alpha0=4).expansion(
-        "small_step", 0, alpha=1.5, ridge=0.1, digits=12
-    )
-    read = Expansion.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert read(1e-3) == found(1e-3)
-    assert r"E_{\mathrm{test}}" in found.latex()
-    assert found.fixed["ridge"] == 0.1
+@pytest.mark.slow
+def test_limits_without_a_next_coefficient_have_a_remainder_of_unknown_size():
+    model = erf(math.sqrt((1 + 4 * 1.1) / 6))  # E[1/v^j] is finite for j < 3/2
+    found = model.expansion("small_ridge", 0, alpha=0.5, digits=12)
+    assert found.remainder_order == Fraction(49, 100)
+    assert found.neglected["test_error"] == (Fraction(49, 100), math.inf)
+    assert math.isinf(found.estimate_of_remainder(1e-6))
+    assert found.trusted_up_to == 0
+    assert "not known" in found.region
+    limit = found(1e-6)  # warns of nothing: there is nothing to compare with
+    left = [limit - model.solve(alpha=0.5, ridge=ridge).test_error for ridge in (1e-6, 1e-8, 1e-10)]
+    for near, far in pairwise(left):
+        # The square root, times logarithms.
+        assert math.log(near / far) / math.log(100) == pytest.approx(0.5, abs=0.06)
 
 
 @pytest.mark.parametrize(
@@ -366,3 +244,36 @@ def test_a_saturating_student_has_a_ridgeless_limit():
     assert float(series.coefficients["test_error"][1]) == pytest.approx(
         float(exact.test_error), rel=1e-9
     )
+
+
+LINEAR = DIRECT("z", "erf", spike_strength=1.0, bulk_variance=1.0, alignment=0.9)
+WIDE = DIRECT("relu", "relu", spike_strength=1.0, bulk_variance=0.9, alignment=0.9)
+NOTHING = SpikedRandomFeatures("erf", "He(3, z)", alpha0=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "given", "said"),
+    [
+        (erf(), "large_alhpa", {"ridge": 0.1}, "did you mean 'large_alpha'"),
+        (erf(), "large_alpha", {}, "holds ridge fixed"),
+        (erf(), "large_alpha", {"ridge": 0.1, "alpha": 2}, "alpha is what 'large_alpha' expands"),
+        (erf(), "large_alpha", {"ridge": 0}, "ridge must be"),
+        (erf(), "large_alpha", {"ridge": math.nan}, "ridge must be"),
+        (erf(), "large_alpha", {"ridge": 0.1, "order": -1}, "order"),
+        (erf(), "large_alpha", {"ridge": 0.1, "order": 1.5}, "order"),
+        (erf(), "large_alpha", {"ridge": 0.1, "digits": 0}, "digits"),
+        (erf(), "large_alpha", {"ridge": 0.1, "width": 0}, "width"),
+        (erf(), "small_ridge", {"ridge": 0.1, "alpha": 1}, "ridge is what"),
+        (erf(), "small_ridge", {"alpha": math.inf}, "alpha must be"),
+        (erf(), "small_step", {"alpha": 1}, "holds ridge fixed"),
+        (erf(), "small_step", {"alpha": 1, "ridge": 0.1}, "takes none"),
+        # Sides of relu that are constant count; affine features of too many neurons do not.
+        (WIDE, "small_ridge", {"alpha": 1.0}, r"r\^2 kappa\^2/\(2c\)"),
+        (LINEAR, "large_alpha", {"ridge": 0.1}, "affine"),
+        pytest.param(NOTHING, "small_step", {"alpha": 1, "ridge": 0.1}, "leap index 3",
+                     marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_series_that_there_are_not(model, name, given, said):
+    with pytest.raises((ParameterError, AssumptionError), match=said):
+        model.expansion(name, **given)

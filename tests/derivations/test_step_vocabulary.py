@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features.spike import spikes_of_letters
-from giantstep.errors import AssumptionError, ParameterError
+from giantstep.derivations.spiked_random_features.spike import CONVENTIONS, spikes_of_letters
+from giantstep.errors import ApproximationWarning, AssumptionError, ParameterError
 
 
 def test_letters_of_a_published_example():
@@ -57,9 +60,9 @@ def test_negative_letters_turn_the_spike_and_zero_makes_none():
     assert none.bulk_variance == plus.bulk_variance == 1
 
 
-def test_bad_vocabularies_are_refused():
-    good = {"step_size": 1.0, "letters": (1, 2), "fractions": (0.5, 0.5)}
-    for change, text in (
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
         ({"fractions": (0.5, 0.6)}, "fractions must sum to 1"),
         ({"fractions": (1,)}, "equally many"),
         ({"fractions": (-0.5, 1.5)}, "fractions must be positive"),
@@ -69,8 +72,132 @@ def test_bad_vocabularies_are_refused():
         ({"letters": (1, 1e9)}, "letter 1e"),
         ({"step_size": 0}, "step_size must be positive"),
         ({"alpha0": -1}, "alpha0 must be positive"),
+        ({"student": "sign"}, "jumps"),
+    ],
+)
+def test_bad_vocabularies_are_refused(change, text):
+    good = {"student": "erf", "step_size": 1.0, "letters": (1, 2), "fractions": (0.5, 0.5)}
+    given = good | change
+    with pytest.raises((ParameterError, AssumptionError), match=text):
+        spikes_of_letters(given.pop("student"), "erf", **given)
+
+
+# ---------------------------------------------------------------------- learning rates
+
+
+# Test error of tanh/sin at alpha0 = 20, alpha = 1.5, ridge 0.1 by beta: at a fixed step per neuron
+# s = 3, and at s = 3/beta.
+FIXED = {0.5: 0.04370, 1: 0.03790, 2: 0.03265, 4: 0.02977}
+SHRINKING = {0.5: 0.03616, 1: 0.03790, 2: 0.06756, 4: 0.08813}
+
+
+@pytest.mark.parametrize("beta", FIXED)
+def test_whether_wider_is_better_depends_on_the_convention(beta):
+    for convention, wanted in (("sqrt-width", FIXED), ("dimension", SHRINKING)):
+        model = gs.SpikedRandomFeatures.from_learning_rate(
+            "tanh", "sin", learning_rate=3, convention=convention, beta=beta, alpha0=20
+        )
+        assert model.beta == beta
+        assert model.solve(alpha=1.5, ridge=0.1).test_error == pytest.approx(wanted[beta], abs=5e-6)
+
+
+def test_steps_of_a_finite_network():
+    # One neuron of a network with p = 200, d = 50: a = 1/sqrt(p), prediction sum a sigma/sqrt(p).
+    p, d, rate = 200, 50, 0.7
+    of_gradient = 1 / p  # row of the gradient over its sum of residuals
+    moves = {
+        "sqrt-width": rate * math.sqrt(p) * math.sqrt(p) * of_gradient,
+        "sqrt-dimension": rate * math.sqrt(d) * math.sqrt(p) * of_gradient,
+        "dimension": rate * d * of_gradient,
+    }
+    assert set(moves) == set(CONVENTIONS)
+    for name, step in moves.items():
+        assert gs.per_neuron_step(rate, name, beta=p / d) == pytest.approx(step, rel=1e-14)
+        found = CONVENTIONS[name]
+        assert found.learning_rate(found.step_size(rate, 4.0), 4.0) == pytest.approx(rate)
+        assert gs.per_neuron_step(rate, name) == rate
+        assert name in str(found) and found.formula in str(found)
+
+
+@pytest.mark.parametrize(
+    ("rate", "convention", "given", "words"),
+    [
+        (1, "dimensions", {}, "did you mean 'dimension'"),
+        *((1, name, {}, "convention") for name in (None, 3, ["dimension"])),
+        *((rate, "dimension", {}, "learning_rate") for rate in (-1, math.inf, math.nan, "3")),
+        (1, "dimension", {"beta": 0}, "beta"),
+    ],
+)
+def test_bad_input_is_refused(rate, convention, given, words):
+    with pytest.raises(ParameterError, match=words):
+        gs.per_neuron_step(rate, convention, **given)
+    with pytest.raises(ParameterError, match="not both"):
+        gs.SpikedRandomFeatures.from_learning_rate("erf", "erf", learning_rate=1, step_size=2)
+
+
+# ---------------------------------------------------------------------- spread of the bulk
+
+
+LARGE = {"student": "sin", "teacher": "sin", "step_size": 3, "alpha0": 1}
+
+
+def test_value_of_a_pair_in_closed_form():
+    # E sin^2 = (1 - e^-2)/2, E sin^4 = 3/8 - e^-2/2 + e^-8/8.
+    model = gs.SpikedRandomFeatures(**LARGE)
+    second = (1 - math.exp(-2)) / 2
+    fourth = 3 / 8 - math.exp(-2) / 2 + math.exp(-8) / 8
+    c = model.spike.bulk_variance
+    assert model.bulk_spread == pytest.approx(
+        (c - 1) / c * math.sqrt(fourth / second**2), rel=1e-13
+    )
+
+
+def test_models_with_a_large_spread_warn_where_they_are_solved():
+    model = gs.SpikedRandomFeatures(**LARGE)
+    for ask in (
+        lambda: model.solve(alpha=3, ridge=0.1),
+        lambda: model.at(width=100).curve(alpha=[3], ridge=0.1).to_dataset(),
     ):
-        with pytest.raises(ParameterError, match=text):
-            spikes_of_letters("erf", "erf", **{**good, **change})
-    with pytest.raises(AssumptionError, match="jumps"):
-        spikes_of_letters("sign", "erf", **good)
+        with pytest.warns(ApproximationWarning, match=r"relative spread of 0\.56") as record:
+            ask()
+        assert len(record) == 1 and record[0].filename == __file__
+    assert "relative spread of 0.56" in str(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ApproximationWarning)
+        model.solve(alpha=3, ridge=0.1)
+
+
+def test_small_spreads_do_not_warn():
+    model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
+    model.solve(alpha=3, ridge=0.1)
+    assert 0 < model.bulk_spread < 0.01 and "no effect of it" in str(model)
+    assert replace(model, step_size=0.0).bulk_spread == 0
+    assert replace(model, alpha0=math.inf).bulk_spread == 0
+    direct = gs.SpikedRandomFeatures.from_parameters(
+        "tanh", "sin", spike_strength=1, bulk_variance=5, alignment=0.5
+    )
+    assert direct.bulk_spread == 0 and "spread" not in str(direct)
+
+
+def test_labels_without_a_fourth_moment():
+    model = gs.SpikedRandomFeatures("erf", "exp(z**2/8)", step_size=0.5, alpha0=4)
+    assert model.bulk_spread == math.inf
+
+
+@pytest.mark.slow
+@settings(max_examples=3, deadline=None)
+@given(
+    st.sampled_from([("relu", "relu"), ("softplus", "tanh"), ("erf", "relu"), ("z**2/2", "z")]),
+    st.floats(0.01, 5),
+    st.floats(1e-2, 1e8),
+    st.floats(0, 2),
+)
+def test_the_spread_is_a_number_and_falls_with_more_samples(pair, step, alpha0, noise):
+    model = gs.SpikedRandomFeatures(
+        *pair, step_size=step, alpha0=alpha0, noise_variance=noise, allow_non_odd=True
+    )
+    more = replace(model, alpha0=2 * alpha0)
+    assert 0 < more.bulk_spread < math.inf
+    assert more.bulk_spread * more.spike.bulk_variance < (
+        model.bulk_spread * model.spike.bulk_variance
+    )

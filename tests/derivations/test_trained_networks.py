@@ -140,22 +140,6 @@ def test_projections_and_singular_values_are_those_of_the_rows():
     assert_allclose(found.noise_along(directions, "updates"), updates * np.sqrt(largest))
 
 
-@pytest.mark.slow
-def test_noise_along_the_target_has_the_variance_that_is_measured():
-    # Pure noise weighted by x_1: no direction is learned, and E[y² x_1²]/E y² = 3.
-    network = Network(
-        student=lambda u: u, student_derivative=lambda u: 1.0, teacher=lambda x: x[:, 0] * x[:, 1],
-        directions=2, dimension=40, step_samples=1000, width=2, steps=1, step_size=1.0, paired=True,
-    )  # fmt: skip
-    found = run(network, seeds=400)
-    along = np.sqrt((found.projections(np.eye(2), "updates")[:, 1] ** 2).mean(axis=0))
-    predicted = np.sqrt((found.noise_along(np.eye(2), "updates")[:, 1] ** 2).mean(axis=0))
-    # 400 squares of Gaussians: 5 % of the root mean square is 1.4 standard errors each.
-    assert_allclose(along, predicted, rtol=0.15)
-    assert_allclose(predicted / np.sqrt((found.noise_floor("updates")[:, 1] ** 2).mean()), 3**0.5,
-                    rtol=0.05)  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -187,12 +171,6 @@ def test_readouts_without_pairs():
     assert not single.has_shared
     with pytest.raises(ParameterError, match="nothing is shared: no two neurons have the same"):
         single.projections(np.eye(2), "shared")
-
-
-# ---------------------------------------------------------------------- stopping and resuming
-
-
-"""Of the 3000 samples of a step; the ridge regression and its test have one each."""
 
 
 # ---------------------------------------------------------------------- what is learned

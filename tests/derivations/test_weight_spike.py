@@ -16,44 +16,18 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from giantstep import OneGradientStep
-from giantstep.derivations.one_gradient_step.reference import reference_cases
 from giantstep.derivations.one_gradient_step.weight_spike import outlier_at, weight_spike_curve
 from giantstep.errors import AssumptionError, ParameterError
 
-from .one_step_cases import FIRST_LAYER
-
 NUMBERS = (
-    "theta1",
-    "theta2",
-    "alignment",
-    "critical_step_size",
-    "singular_value",
-    "alignment_spike",
-    "alignment_teacher",
-    "alignment_readout",
-    "atom",
-)
+    "theta1", "theta2", "alignment", "critical_step_size", "singular_value", "alignment_spike",
+    "alignment_teacher", "alignment_readout", "atom",
+)  # fmt: skip
 
 
 def network(**changes):
     given = {"alpha": 2.0, "beta": 1.5, "step_size": 3.0, "noise_variance": 0.25, **changes}
     return OneGradientStep(given.pop("student", "erf"), given.pop("teacher", "erf"), **given)
-
-
-# ------------------------------------------------------------------ reference values
-
-
-@pytest.mark.parametrize("case", reference_cases(), ids=lambda case: case.name)
-def test_thirteen_networks_to_every_digit(case):
-    # 40-digit arithmetic; the spike columns from the secular equation by quadrature.
-    model = case.build()
-    floats, precise = model.weight_spike(), model.weight_spike(digits=30)
-    for key, name in FIRST_LAYER.items():
-        given = mpmath.mpf(case.values[key])
-        # 16 digits are given.
-        assert abs(mpmath.mpf(str(getattr(precise, name))) - given) <= 6e-16 * abs(given)
-        assert_allclose(getattr(floats, name), float(given), rtol=5e-16, atol=0)
-    assert floats.supercritical == (case.values["readout_alignment"] != "0")
 
 
 # ------------------------------------------------------------------ precision
@@ -74,12 +48,6 @@ def test_floats_keep_their_digits_next_to_the_threshold(over, beta):
         assert_allclose(getattr(found, name), value, rtol=1e-15, atol=0)
         if name in curve:
             assert_allclose(curve[name].item(), value, rtol=4e-14 if over > 0.1 else 1e-13)
-
-
-def test_digits_agree_among_themselves():
-    few, many = (network().weight_spike(digits=n) for n in (20, 80))
-    for name in NUMBERS:
-        assert abs(getattr(many, name) - getattr(few, name)) < 1e-25 * (1 + abs(float(few.theta1)))
 
 
 @pytest.mark.parametrize("step", [1e-300, 1e150, 1e300])
@@ -134,11 +102,6 @@ def test_a_negative_slope_turns_the_spike_round():
     assert minus.theta2 == -plus.theta2 and minus.alignment == -plus.alignment
     assert minus.singular_value == plus.singular_value
     assert minus.alignment_teacher == plus.alignment_teacher
-
-
-def test_a_teacher_without_linear_part_makes_an_outlier_of_noise():
-    found = network(teacher="z**2 - 1", step_size=5).weight_spike()
-    assert found.supercritical and found.alignment_teacher == 0 < found.alignment_spike
 
 
 # ------------------------------------------------------------------ properties
@@ -228,15 +191,18 @@ def test_densities_at_the_hard_edge():
 def test_cached_functions_are_not_derived_again():
     model = network()
     model.weight_spike_curve([1.0, 4.0])  # fills the cache
+    model.risk(ridge=0.1)
+    model.curve(ridge=[0.1, 1])
     program = (
         "from giantstep import OneGradientStep as M; "
         "from giantstep.numeric.cache import FileCache; FileCache.store_json = None; "
         "m = M('erf', 'erf', alpha=2.0, beta=1.5, step_size=3.0, noise_variance=0.25); "
         "m.weight_spike(); m.weight_spike(digits=30); m.weight_spike().density(1.0); "
-        "m.weight_spike_curve([1.0, 4.0]); print('read')"
+        "m.weight_spike_curve([1.0, 4.0]); m.risk(ridge=0.1); m.curve(ridge=[0.1, 1]); "
+        "import sys; print(sorted({'numba', 'matplotlib'} & {*sys.modules}))"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert run.stdout.strip() == "read", run.stderr
+    assert run.stdout.strip() == "[]", run.stderr
 
 
 def test_figures_of_theory_and_of_networks():
@@ -278,13 +244,3 @@ def test_a_student_that_jumps_takes_no_step():
     assert not model.weight_spike_curve([0.0])["supercritical"].any()
     with pytest.raises(AssumptionError, match="jumps"):
         model.weight_spike_curve([0.0, 1.0])
-
-
-def test_the_titles_of_one_spectrum_agree_on_the_step():
-    pytest.importorskip("matplotlib")
-    found = OneGradientStep("erf", "erf", 2, step_size=3, loss="full")
-    titles = [
-        plot.axes.get_title() if hasattr(plot, "axes") and hasattr(plot, "get_title") else ""
-        for plot in (found.weight_spike().plot(), found.conjugate_kernel().plot())
-    ]
-    assert all(r"$\eta=3$, gradient of the full loss" in title for title in titles)

@@ -302,11 +302,10 @@ def _merged(expr: sp.Expr) -> sp.Expr:
         numerator, denominator = sp.fraction(sp.cancel(inside))
         terms = _powers(numerator)
         order, bottom = _divided_product(sp.factor(denominator))
-        if min(terms) == order:
-            limit = sp.cancel(terms[order] / bottom.subs(small, 0))
-            if variable not in limit.free_symbols:
-                outside += limit
-                terms = _powers(numerator - limit * denominator)
+        limit = sp.cancel(terms.get(order, sp.S.Zero) / bottom.subs(small, 0))
+        if variable not in limit.free_symbols:
+            outside += limit
+            terms = _powers(numerator - limit * denominator)
         for k, term in terms.items():
             pieces = [term]
             if law is MarchenkoPasturAverage:

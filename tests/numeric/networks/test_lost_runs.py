@@ -19,7 +19,7 @@ import pytest
 from giantstep.errors import CacheError, ParameterError
 from giantstep.numeric import seed_store
 from giantstep.numeric.networks import run, sizes
-from giantstep.numeric.networks.network import Network
+from giantstep.numeric.networks.network import Network, Training
 from giantstep.numeric.networks.readout import RidgeReadout
 from giantstep.numeric.networks.run import simulate
 
@@ -254,6 +254,23 @@ def test_a_disk_that_fills_leaves_what_had_finished(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert len(list(tmp_path.glob("*.npz"))) == 2
     assert same(numbers(seeds=4), numbers(seeds=4, store=tmp_path))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"readout_step_size": 0.5}, {"preprocess": True}, {"normalise": True}]
+)
+def test_a_resumed_network_is_the_one_that_was_stopped(options):
+    several = network(steps=2, **options)
+    stopped, resumed = (Training(several, np.random.SeedSequence(3)) for _ in range(2))
+    stopped.step()
+    state = {name: value.copy() for name, value in stopped.state().items()}
+    resumed.resume(state)
+    for training in (stopped, resumed):
+        training.step()
+    for name, value in stopped.state().items():
+        assert same(value, resumed.state()[name]), name
+    resumed.resume(state)
+    assert all(same(resumed.state()[name], state[name]) for name in state)
 
 
 def test_an_unfinished_network_goes_on_after_its_last_step(tmp_path):

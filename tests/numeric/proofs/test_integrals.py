@@ -646,6 +646,12 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="tails"):
             line([Convolution((without,), ((0, 0),), arb(1), arb(0), arb(1))])
 
+    @pytest.mark.parametrize("function", [lambda x: x + acb(0, 1), lambda x: x * acb("nan")])
+    def test_tables_that_are_not_real_numbers(self, function):
+        table = BranchedFunction((Branch(lambda x, analytic: function(x), None, None),))
+        with pytest.raises(CertificationError, match="a table is not finite and real at"):
+            line(directs=[table]).integrate(lambda tables: [tables[1]])
+
     def test_missing_library(self, without_flint):
         with pytest.raises(MissingDependencyError, match=r"giantstep\[flint\]"):
             LineIntegrator([], [], list, reach=1, bits=64, goal=1e-9)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy import special
 
 from giantstep.errors import ConvergenceError
 from giantstep.numeric.spectra import bulk
@@ -114,3 +115,12 @@ def test_densities_are_extrapolated_to_the_axis():
     # At the lowest height 1e-4 the density itself is off by as much.
     assert np.abs(density - exact).max() < 1e-7
     assert (np.abs(density - exact) <= error).all()
+
+
+def test_tables_hold_on_and_near_the_line():
+    tables = bulk.AnalyticTables(lambda x: {"erf": special.erf(x), "bell": np.exp(-(x**2) / 2)}, 1)
+    x = np.linspace(-6, 6, 25)
+    for points in (x.astype(complex), x + 0.05j, x - 0.1j):
+        found = tables.at(points)
+        assert np.abs(found["erf"] - special.erf(points)).max() < 1e-9
+        assert np.abs(found["bell"] - np.exp(-(points**2) / 2)).max() < 1e-9

@@ -49,3 +49,8 @@ def test_rational_functions_and_complex_points():
 
 def test_nothing_to_meet():
     assert radius([2, 0], [1], [], 0) == CTX.inf
+
+
+def test_a_point_at_the_base_up_to_rounding_does_not_count():
+    # x = (u - 1)(3 - u) from u = 1: singular at u = 2, x = 1.
+    assert radius([-1, 4, -3], [1], [1 + CTX.mpf("1e-45"), 2], 1) == 1

@@ -8,6 +8,7 @@ from giantstep.derivations.spiked_random_features.published import conditionals,
 from giantstep.errors import ParameterError
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+from giantstep.symbolic.lowering.documentation import documentation
 from giantstep.symbolic.systems.equations import (
     Equation,
     FreeEnergy,
@@ -15,6 +16,7 @@ from giantstep.symbolic.systems.equations import (
     stationarity,
 )
 from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem, complement
 
 alpha, beta, ridge, c = model.alpha, model.beta, model.ridge, model.c
 kappa, X = model.kappa, model.eigenvalue
@@ -301,3 +303,17 @@ def test_latex():
     assert explicit.latex() == r"m = \alpha \rho"
     assert implicit.latex() == "0 = m^{3} + m - 1"
     assert explicit._repr_latex_().startswith("$") and RIDGE_REGRESSION._repr_latex_().endswith("$")
+
+
+@pytest.mark.parametrize(
+    ("derived", "domain"), [(complement, "(-1, 1)"), (lambda x: sp.sqrt(1 + x**2), "real")]
+)
+def test_a_parameter_whose_complement_is_taken_lies_between_minus_one_and_one(derived, domain):
+    q, overlap = sp.symbols("q g", real=True)
+    positive = sp.Symbol("rho", positive=True)
+    system = SaddlePointSystem.from_fixed_point(
+        {q: positive / (1 + q)}, name="one", parameters=(positive, overlap),
+        derived={positive: derived(overlap)},
+    ).independent()  # fmt: skip
+    assert f"    g: {domain}\n" in documentation(system) + "\n"
+    assert [str(p) for p in system.parameters] == ["g"]

@@ -3,6 +3,7 @@
 import random
 import time
 
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -12,6 +13,7 @@ from giantstep.errors import MissingDependencyError, ParameterError, UndecidedEr
 from giantstep.symbolic.expressions.functions import relu, softplus
 from giantstep.symbolic.targets.activation_mask import activation_mask
 from giantstep.symbolic.targets.conditional_spans import PolynomialSpans
+from giantstep.symbolic.targets.formal_fields import excludes_zero, sign_of
 from giantstep.symbolic.targets.spans import ClosedSymbolSpans, spans_of
 from giantstep.symbolic.targets.subspaces import Subspace
 from giantstep.symbolic.targets.target import target
@@ -299,3 +301,11 @@ def test_values_of_erfi_have_intervals():
     first = spans.grow(Subspace.zero(2), 1)
     assert first.decided and first.subspace.dimension == 1
     assert spans.grow(first.subspace, 1).decided
+
+
+@pytest.mark.parametrize(
+    ("ends", "sign"), [((1, 2), 1), ((-2, -1), -1), ((0, 1), 0), ((-1, 0), 0), ((-1, 1), 0)]
+)
+def test_an_interval_that_holds_zero_has_no_sign(ends, sign):
+    interval = mpmath.iv.mpf(ends)
+    assert sign_of(interval) == sign and excludes_zero(interval) == bool(sign)
