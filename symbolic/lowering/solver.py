@@ -111,6 +111,14 @@ def data_parameters(program: Program) -> list[Parameter]:
     return found
 
 
+def _only_arithmetic(loop: NodeLoop) -> bool:
+    """Tell whether a pass over nodes calls no function but roots."""
+    values = [a.value for a in (*loop.at_nodes, *loop.sums)]
+    powers = set().union(*(value.atoms(sp.Pow) for value in values))
+    called = any(value.atoms(sp.Function) - value.atoms(sp.Abs) for value in values)
+    return not called and all((2 * p.exp).is_Integer for p in powers)
+
+
 class _Solve:
     """Writes the body of ``solve``."""
 
@@ -181,6 +189,7 @@ class _Solve:
             self.expressions,
             documentation=documentation,
             fast=True,
+            vector=any(map(_only_arithmetic, program.loops())),
             calls=self.helpers,
         )
 

@@ -109,6 +109,9 @@ class Function:
         First line what it does; further lines after an empty one.
     fast : bool
         Sums may be reordered and products contracted. NaN and infinities keep their meaning.
+    vector : bool
+        Some loop calls no function, so that vector instructions are possible. Without any,
+        compilers of C gain nothing from another order of sums, which only changes last bits.
     calls : tuple of Function
         Functions that the body calls, defined before it.
     packed : mapping from str to tuple of str
@@ -123,6 +126,7 @@ class Function:
     returns: Kind | None = None
     documentation: str = ""
     fast: bool = False
+    vector: bool = True
     calls: tuple[Function, ...] = ()
     packed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

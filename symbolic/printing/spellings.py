@@ -133,7 +133,7 @@ class CLanguage(Language):
     def source(self, function: Function) -> str:
         head = f"static {_returned(function)}{function.name}({self._parameters(function)})"
         lines = [*_comment(function.documentation), *wrapped(head), "{"]
-        lines += [_FAST_INSIDE] if function.fast else []
+        lines += [_FAST_INSIDE] if function.fast and function.vector else []
         for kind in (Kind.REAL, Kind.WHOLE, Kind.FLAG):
             names = [n for n, k in function.local_values.items() if k is kind]
             zero = "0.0" if kind is Kind.REAL else "0"
@@ -148,7 +148,8 @@ class CLanguage(Language):
             indent = line[: len(line) - len(line.lstrip())]
             lines += [line] if len(line) <= 100 else wrapped(line, f"{indent}    ")
         text = "\n".join([*lines, "}"]) + "\n"
-        return f"{_FAST_BEGIN}{text}{_FAST_END}" if function.fast else text
+        fast = function.fast and function.vector
+        return f"{_FAST_BEGIN}{text}{_FAST_END}" if fast else text
 
     def _parameters(self, function: Function) -> str:
         texts = []

@@ -307,7 +307,9 @@ class OpenSystem:
 
     def _zero(self, control: sp.Symbol, output: str) -> SaddlePointSystem:
         condition = Equation(control, None, self.system.outputs[output])
-        return self._with_control("zero", control, [*self.system.equations, condition])
+        result = self._with_control("zero", control, [*self.system.equations, condition])
+        # What Newton's method leaves of it is no value, and would be an error without bounds.
+        return replace(result, outputs={**result.outputs, output: sp.S.Zero})
 
     def _coexistence(self, control: sp.Symbol, held: Held, held_other: Held) -> SaddlePointSystem:
         free_energy = self.free_energy

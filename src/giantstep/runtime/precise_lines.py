@@ -3,7 +3,8 @@
 Steps of the trapezoidal rule are halved from level to level; where tables have kinks, or the line
 is cut at moving points, composite Gauss–Legendre rules have their order doubled. Grids are as
 :mod:`.product_grids` in floats, but each level has its steps divided by sqrt(2), and rules between
-break points twice as many nodes; two levels that agree tell of the error.
+break points by turns twice as many nodes on longer panels, and the usual panels with these; two
+levels that agree tell of the error.
 """
 
 from __future__ import annotations
@@ -34,8 +35,11 @@ _GRID_FLOAT_DIGITS = 16
 # Of the digits, the share that the first rule should reach; the next one has sqrt(2) times as many.
 _GRID_FIRST_SHARE = 0.7
 _GRID_LONGER_REACH = 1.05
+# Each level multiplies the digits by so much, where the nearest poles decide, or nothing but the
+# normal density.
+_GRID_LEAST_GROWTH, _GRID_MOST_GROWTH = math.sqrt(2.0), 2.0
 # Digits for each node of a panel at the first level: fewer nodes than on a line.
-_GRID_ORDER_SHARE = 5
+_GRID_ORDER_SHARE = 2.5
 # A node takes a tenth of a millisecond in each iteration, or a twentieth of that in fast numbers.
 MOST_NODES = 400_000
 MOST_VARIABLES = 3
@@ -65,10 +69,21 @@ class PreciseGrid:
         self._on_grid = namespace["product_tables"]
         self._nested = bool(namespace["NESTED"])
         self._breaks, self._even, self._tables = breaks, even, tables
+        somewhere = [ctx.mpf(_PROBES[1])] * len(widths)
+        cut = [bool(f(*somewhere[: k + 1], *values)) for k, f in enumerate(self._find_breaks)]
+        self._cut = [bool(breaks), *cut]
         share = max(1.0, _GRID_FIRST_SHARE * digits / _GRID_FLOAT_DIGITS)
         self._widths = [width / share for width in widths]
         self._known: dict[Any, Rule] = {}
         self._legendre: dict[int, Rule] = {}
+
+    @property
+    def last_level(self) -> int:
+        """The finest level with room for its nodes; -1 without any."""
+        level = -1
+        while self._nodes(level + 1) <= MOST_NODES:
+            level += 1
+        return level
 
     def arrays(self, level: int) -> list[Sequence[Any]]:
         """Return weights, node, inner nodes and tables.
@@ -79,10 +94,13 @@ class PreciseGrid:
             If there are too many nodes.
         """
         ctx = self._ctx
-        reach = ctx.sqrt(2 * ctx.ln10 * (self._digits + _GRID_SPARE_DIGITS)) + 1
-        # Each rule goes farther, so that two that agree tell of the ends, too.
-        reach *= ctx.mpf(_GRID_LONGER_REACH) ** level
-        self._require_room(float(reach), level)
+        reach = self._reach(level)
+        if self._nodes(level) > MOST_NODES:
+            raise ConvergenceError(
+                f"{self._digits} digits of an average over {len(self._widths)} variables at once "
+                f"would need {self._nodes(level):.0e} nodes, more than {MOST_NODES:.0e}; ask for "
+                "fewer digits"
+            )
         points: list[tuple[Point, Any]] = []
         line = self._line(self._breaks, self._widths[0], reach, level)
         for x, w in (folded(line) if self._even else line).pairs():
@@ -103,15 +121,35 @@ class PreciseGrid:
         ]
         return list(zip(*rows, strict=True))
 
+    def _reach(self, level: int) -> Any:
+        ctx = self._ctx
+        reach = ctx.sqrt(2 * ctx.ln10 * (self._digits + _GRID_SPARE_DIGITS)) + 1
+        # Each rule goes farther, so that two that agree tell of the ends, too.
+        return reach * ctx.mpf(_GRID_LONGER_REACH) ** level
+
+    def _panels(self, level: int) -> tuple[int, Any]:
+        """Return order and longest panel of rules between break points."""
+        order = legendre_order(self._ctx, self._digits, _GRID_ORDER_SHARE)
+        return order + (level + 1) // 2, GRID_PANEL * self._ctx.sqrt(1 + level % 2)
+
+    def _step(self, width: float, level: int) -> float:
+        return _GRID_STEP * width / math.sqrt(2.0) ** level
+
     def _line(self, breaks: Iterable[Any], width: float, reach: Any, level: int) -> Rule:
         ctx = self._ctx
-        breaks = list(breaks)
+        breaks = tuple(breaks)
         if breaks:
-            order = legendre_order(ctx, self._digits, _GRID_ORDER_SHARE) + level
-            if order not in self._legendre:
-                self._legendre[order] = legendre(ctx, order)
-            return composite(ctx, breaks, reach, GRID_PANEL, self._legendre[order], level)
-        h = ctx.mpf(_GRID_STEP * width / math.sqrt(2.0) ** level)
+            known = self._known.get((breaks, reach))
+            if known is None:
+                order, longest = self._panels(level)
+                if order not in self._legendre:
+                    self._legendre[order] = legendre(ctx, order)
+                known = composite(ctx, breaks, reach, longest, self._legendre[order], level)
+                if self._nested:
+                    # The next node has the same reach, and often the same breaks.
+                    self._known[breaks, reach] = known
+            return known
+        h = ctx.mpf(self._step(width, level))
         count = int(ctx.floor(reach / h))
         known = self._known.get(h)
         if known is None or len(known.nodes) < 2 * count + 1:
@@ -120,16 +158,17 @@ class PreciseGrid:
         part = slice(cut, len(known.nodes) - cut)
         return Rule(known.nodes[part], known.weights[part], level)
 
-    def _require_room(self, reach: float, level: int) -> None:
-        n = len(self._widths)
+    def _nodes(self, level: int) -> float:
+        """Estimate the nodes of a level; of pieces between break points those of whole panels."""
+        reach, n = float(self._reach(level)), len(self._widths)
         ball = ball_volume(n - 1, reach) * 2 * reach if self._nested else ball_volume(n, reach)
-        steps = math.prod(_GRID_STEP * width / math.sqrt(2.0) ** level for width in self._widths)
-        nodes = ball / steps / (2 if self._even else 1)
-        if nodes > MOST_NODES:
-            raise ConvergenceError(
-                f"{self._digits} digits of an average over {n} variables at once would need "
-                f"{nodes:.0e} nodes, more than {MOST_NODES:.0e}; ask for fewer digits"
-            )
+        order, longest = self._panels(level)
+        panel = float(longest) / (3 * 2 ** (order - 1))
+        steps = math.prod(
+            panel if cut else self._step(width, level)
+            for width, cut in zip(self._widths, self._cut, strict=True)
+        )
+        return ball / steps / (2 if self._even else 1)
 
 
 # Where the inner step is checked and the size of the tables is measured: outer nodes at which
@@ -190,6 +229,27 @@ class Lines:
     def inner_error(self) -> Any:
         """Estimated error of the tables, relative to values of size one."""
         return self._rule.error
+
+    def require_growth(self, level: int, errors: Sequence[Any]) -> None:
+        """Refuse a grid on which the digits of the last levels grow too slowly to be in reach.
+
+        `errors` are those of all levels, of the first one zero.
+
+        Raises
+        ------
+        ConvergenceError
+        """
+        # A first level has no difference yet, and digits that are no more than noise tell nothing.
+        if self._grid is None or len(errors) < 3 or not all(0 < e < 1e-2 for e in errors[-2:]):
+            return
+        before, now = (-float(self._ctx.log10(e)) for e in errors[-2:])
+        growth = min(max(now / before, _GRID_LEAST_GROWTH), _GRID_MOST_GROWTH)
+        if now * growth ** (self._grid.last_level - level) < self._digits:
+            raise ConvergenceError(
+                f"{self._digits} digits of an average over several variables at once would need "
+                f"more than {MOST_NODES:.0e} nodes: level {level} of the grids has "
+                f"{int(now)}, the one before {int(before)}; ask for fewer digits"
+            )
 
     def arrays(self, level: int) -> list[Sequence[Any]]:
         """Return weights, nodes and tables."""

@@ -42,6 +42,9 @@ _TABLE_CANCELLATION = 10**3
 # the last digits of the results then do not count.
 _SHIFT = 10**5
 _ROUGH = 1e-4
+# They are shifted by a thousand times what the rule before the last is wrong by, at least, where
+# that is solved roughly.
+_LEFT_OVER = 1e-2
 # Values of erf that a context remembers.
 _MOST_KNOWN = 50_000
 # Each round carries as many more digits as the last one has lost.
@@ -231,6 +234,7 @@ def solve_precisely(
     count = MOST_HALVINGS + (0 if breaks or kernel.panels or kernel.inner_nodes else _COARSE_RULES)
     composite, grid = bool(breaks) or kernel.panels, bool(kernel.inner_nodes)
     solved: list[_Level] = []
+    worsts: list[Any] = []
 
     def make_level(rules: None, level: int, p: Sequence[Any]) -> int:
         return 0 if level < count else 1
@@ -268,6 +272,9 @@ def solve_precisely(
             for error, k in zip(differences, wanted, strict=True)
         )
         solved.append(_Level(arrays, ends, out, info, differences, zero))
+        worsts.append(worst)
+        if lines is not None:
+            lines.require_growth(level, worsts)
         # The last number of a state is what tells the level.
         values[0], errors[0] = ctx.one, worst if solved[1:] or not arrays else ctx.inf
         state[:] = [ctx.one, ctx.zero, ctx.zero, ctx.zero, level]
@@ -289,8 +296,16 @@ def solve_precisely(
         cut = lines.truncation
     inner_error = max(accuracy, ctx.zero if lines is None else lines.inner_error)
     # A response needs few digits: the rule before is good enough.
+    noise = inner_error
+    if grid:
+        # Its solution is known no better than one step of Newton's method has made it, which must
+        # not be taken for a response.
+        moved = (
+            abs(last.out[k] - coarser.out[k]) / max(abs(last.out[k]), last.zero) for k in wanted
+        )
+        noise = max(noise, _LEFT_OVER * max(moved))
     response = _response(
-        ctx, kernel, solve, coarser.arrays, coarser.ends, coarser.out, inner_error
+        ctx, kernel, solve, coarser.arrays, coarser.ends, coarser.out, noise
     )  # fmt: skip
     budget = _errors(
         ctx, kernel, last.out, last.info, response, last.zero, cut if last.arrays else ctx.zero

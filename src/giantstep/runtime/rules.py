@@ -280,7 +280,7 @@ def legendre(ctx: Any, order: int) -> Rule:
     return Rule([x for x, _ in pairs], [w for _, w in pairs], order)
 
 
-def legendre_order(ctx: Any, digits: int, share: int = 3) -> int:
+def legendre_order(ctx: Any, digits: int, share: float = 3) -> int:
     """Return the order of a rule for so many digits, a power of two of nodes for `share` digits."""
     return max(2, int(ctx.ceil(ctx.log(max(digits, 4) / share, 2))))
 
