@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -148,7 +148,8 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum[Solution]):
     alpha0: float = 20.0
     beta: float = 1.0
     noise_variance: float = 0.0
-    biases: Any = None
+    # A mapping has no hash.
+    biases: Any = field(default=None, hash=False)
     width: int | None = None
     bulk: str = "iid"
     allow_non_odd: bool = False
