@@ -70,9 +70,10 @@ def scalar_functions(
     clashing: set[str] = set()
     while True:
         program = safe_program(program, taken | clashing)
-        # A name that is made from another one must not be a third: start_x of x.
+        # A name that is made from another one must not be a third: start_x of x. Each level has
+        # an array of weights besides.
         names = {str(s) for s in (*program.parameters, *program.tables, *program.outputs)}
-        made = {p + n for p in _PREFIXES for n in names} | {f"{n}_j" for n in names}
+        made = {p + n for p in _PREFIXES for n in {*names, "weight"}} | {f"{n}_j" for n in names}
         if not names & made:
             break
         clashing |= names & made

@@ -313,7 +313,7 @@ NAMES = (
     "lambda for weight out rows rules tables np one ctx rule width mean_u0 u weight_u value_0 "
     "u_column double gamma exp solve int_ p sum_1 NULL values end function error zeros Inf length "
     "x j kappa_j node_3 size converged math abs nan expression_0_ fn_erf solution_3 "
-    "entries_3 start_u0 \u03bb"
+    "entries_3 start_u0 fine_weight \u03bb"
 ).split()
 
 
