@@ -19,7 +19,7 @@ from ..program import Newton, Panels
 from ..rows import derived_outputs
 from ..tables import table_source
 from .arrays import VectorSource
-from .kernel_parts import baked_step
+from .kernel_parts import baked_step, checked_tables
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
@@ -346,7 +346,8 @@ class PythonFile:
         printer: NumpyPrinter,
         taken: Sequence[str] = (),
     ) -> None:
-        self.lowered, self.program, self.tables = lowered, lowered.program, tables
+        self.lowered, self.program = lowered, lowered.program
+        self.tables = checked_tables(lowered, tables) if tables and self.program.tables else tables
         self.fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
         self.printer = type(printer)
         self.source = VectorSource(

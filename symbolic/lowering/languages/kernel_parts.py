@@ -74,7 +74,7 @@ class KernelParts:
         self.symbols = {str(p): p for p in program.parameters}
         self.baked = None
         if tables is not None and program.tables:
-            self.baked = _checked(lowered, tables, self.symbols)
+            self.baked = checked_tables(lowered, tables)
         # Bodies of functions are text in Python until a language walks them.
         checks = tuple(data_function(k, data) for k, data in enumerate(program.data))
         reserved = {*language.reserved, *_OWN_NAMES, *helpers(language.name), *keyword.kwlist}
@@ -267,10 +267,11 @@ def _plan(
     return replace(plan, widths=(*plan.widths, *widths), breaks=(*plan.breaks, *breaks))
 
 
-def _checked(
-    lowered: LoweredSystem, tables: BakedTables, symbols: Mapping[str, sp.Symbol]
-) -> BakedTables:
-    unknown = ", ".join(sorted(set(tables.parameters) - set(symbols)))
+def checked_tables(lowered: LoweredSystem, tables: BakedTables) -> BakedTables:
+    """Return tables that a file is to hold; refuse what does not belong to the system."""
+    unknown = ", ".join(
+        sorted(set(tables.parameters) - {str(p) for p in lowered.program.parameters})
+    )
     if unknown:
         raise EmissionError(f"tables hold values of {unknown}, which the system has not")
     needed = {lowered.identifiers[p] for p in lowered.table_parameters}
