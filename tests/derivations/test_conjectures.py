@@ -280,6 +280,12 @@ def test_bounds_of_residuals():
     assert residual_bound(f, Subspace.whole(3)) == 0
 
 
+def test_chains_are_filled_up():
+    chain = conjectures.predicted_chain(target("x1*x2 + x3"), 3)
+    assert list(map(str, chain)) == ["⟨e3⟩"] * 3
+    assert conjectures.predicted_chain(target("x1*x2"), 2) == (Subspace.zero(2), Subspace.zero(2))
+
+
 # ------------------------------------------------------------------ reports
 
 
