@@ -108,7 +108,7 @@ def words(line):
     return [*result, *(SMALL if result[:2] == ["srf", "figure"] else [])]
 
 
-QUICK = ["block-structure"]
+QUICK = ["gradient-expansion"]
 
 
 @pytest.mark.parametrize("line", marked())

@@ -185,7 +185,7 @@ def test_rules_do_not_step_over_a_narrow_integrand(target, file_of):
         value, error = file.solve({"s": slope})["y"]
         assert abs(value - exact) <= error <= 1e-8
     # One that no rule resolves is no number: rules that all step over it agree on 0.78.
-    with pytest.raises(RuntimeError, match="scale" if target == "c" else "no solution"):
+    with pytest.raises(RuntimeError, match="scale"):
         file.solve({"s": 1e7})
     values, errors, iterations = file.solve_many([[1e7]])
     assert np.isnan(values[0, 0]) and np.isinf(errors[0, 0]) and iterations[0] < 0
