@@ -262,6 +262,7 @@ def _lowest(values: Array, errors: Array) -> list[int]:
     uncertain = np.minimum(errors, _SHALLOW * np.abs(values)).ravel()
     padded = np.pad(where, 1, constant_values=-1)
     around = np.lib.stride_tricks.sliding_window_view(padded, (3,) * values.ndim)
+    neighbours = around.reshape(values.size, -1).tolist()
     basin: dict[int, int] = {}
     found = []
 
@@ -274,7 +275,7 @@ def _lowest(values: Array, errors: Array) -> list[int]:
     for k in map(int, np.argsort(flat, kind="stable")):
         if not np.isfinite(flat[k]):
             continue
-        near = {lowest_of(j) for j in around.reshape(len(flat), -1)[k].tolist() if j in basin}
+        near = {lowest_of(j) for j in neighbours[k] if j in basin}
         first = min(near, key=lambda j: (flat[j], j), default=k)
         for j in near - {first}:
             if flat[k] - flat[j] > uncertain[k] + uncertain[j]:
