@@ -235,10 +235,6 @@ class FixedPoints:
     def first_order(self) -> float | None:
         """The α at which Bayes leaves the branch of AMP discontinuously; None without a jump."""
         turns = sorted(self.spinodals, key=lambda turn: turn[1])
-        _, a = self._grid
-        if len(turns) == 1 and not self.starts and self.recovery == math.inf and a[0] > a[1]:
-            # Of a curve that begins by falling, 0 is the branch of AMP up to the threshold.
-            turns.append((0.0, float(a[0])))
         if len(turns) < 2:
             return self.recovery if turns and self.recovery < turns[0][1] else None
         (begins, low), (ends_at, top) = turns[0], turns[-1]

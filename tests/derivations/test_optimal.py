@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
 import giantstep as gs
+from giantstep.derivations.sensitivities import ValuesQuestion
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.errors import ParameterError
+from giantstep.numeric.optimum import Axis
 
 BOUNDS = {"ridge": (1e-2, 10), "step_size": (1, 5)}
 
@@ -221,6 +224,21 @@ def test_the_square_loss_as_a_convex_loss_has_the_same_optimum():
     wanted = features.optimum(**asked)
     assert found.ridge == pytest.approx(wanted.ridge, abs=found.error + wanted.error)
     assert found.ridge == pytest.approx(wanted.ridge, rel=1e-6)
+
+
+def test_points_without_a_solution_are_no_values_of_a_scan(monkeypatch):
+    def solved(self, columns, rtol, raising):
+        n = len(columns["ridge"])
+        rows = {"test_error": np.full(n, 2.0)}
+        return SimpleNamespace(values=rows, errors=rows, converged=columns["ridge"] > 0.5)
+
+    monkeypatch.setattr(gs.ConvexReadout, "_solve_rows", solved)
+    readout = SpikedRandomFeatures("erf", "sin").with_loss("square")
+    objective, exact = ValuesQuestion(readout).objective(
+        "test_error", [Axis("ridge", 0.1, 1.0)], {"alpha": 2.0}
+    )
+    values, _ = objective.values(np.array([[0.2], [0.8]]))
+    assert not exact and np.isnan(values[0]) and values[1] == 2.0
 
 
 @pytest.mark.slow
