@@ -289,6 +289,21 @@ def test_errors_are_not_understated_where_no_rule_resolves_labels():
     assert difference <= found.errors["test_error"][0] < 1e-6
 
 
+@pytest.mark.slow
+def test_a_fine_rule_is_followed_where_the_coarse_one_has_another_solution():
+    """There the coarse rule says 112, next to the interpolation threshold."""
+    features = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sin", spike_strength=0.9134024261166088, bulk_variance=1.016375195817099,
+        alignment=0.9998181922193898, beta=4.8828949398513375, noise_variance=0.02640461465861634,
+    )  # fmt: skip
+    found = features.with_loss("absolute").solve(
+        alpha=4.8828949398513375, ridge=1.4606111641413971e-08
+    )
+    # On the curve through 746.166 and 729.361 at penalties that are 2 per cent smaller and larger.
+    assert found.test_error == pytest.approx(737.63209, rel=1e-8)
+    assert found.errors["test_error"] < 1e-8
+
+
 @pytest.fixture(scope="module")
 def huber():
     features = gs.SpikedRandomFeatures.from_parameters(
