@@ -140,8 +140,9 @@ class FeatureModel(HasSensitivities, Generic[Answer]):
         Warns
         -----
         ApproximationWarning
-            If a network may deviate visibly from the spiked random features that stand for it;
-            see :attr:`SpikedRandomFeatures.bulk_spread`.
+            If a network may deviate visibly from the spiked random features that stand for it
+            (see :attr:`SpikedRandomFeatures.bulk_spread`), or networks of a thousand neurons from
+            the limit of infinite width.
         """
         model = self if width is None else self.at(width=width)
         certify = model._certificate_wanted(certify)

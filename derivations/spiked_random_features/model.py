@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -21,7 +22,7 @@ from ...numeric.saddle_point_solver import BatchSolution, solve_many
 from ...pages import InLatex
 from ...symbolic.lowering.lowered import lower
 from ..curve_figure import plot_curve
-from ..curves import Columns, Names, solve_groups, varied
+from ..curves import PAPER_RIDGE, Columns, Names, as_given, solve_groups, varied
 from ..json_text import SavedModel
 from ..kernels.arguments import Tie, known_names
 from ..kernels.kernel import Kernel
@@ -81,6 +82,10 @@ _COMMON = ("student", "teacher", "beta", "noise_variance")
 _OPTIONS = ("allow_non_odd", "leading_order")
 LARGE_SPREAD = 0.3
 """Relative spread of the bulk covariance above which networks deviate visibly."""
+TRAINABLE_WIDTH = 1000
+"""Neurons of a network that is easily trained; the strict limit should describe it."""
+NOTICEABLE = 0.2
+"""Relative change of the test error by the width of which users are told."""
 
 
 @with_alias
@@ -488,6 +493,9 @@ class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
     ) -> Solution:
         warn_about_quality(self, outer=1)
         batch = self.solve_many([alpha], [ridge])
+        if self.width is None and "m" in batch.values:
+            solved = {name: values[0] for name, values in batch.values.items()}
+            warn_about_width(self, solved, alpha, float(ridge), outer=1)
         if certify:
             return certified(self, alpha, ridge, digits, batch, progress=progress)
         if digits is not None:
@@ -549,6 +557,26 @@ class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
         warn_about_quality(self)
         return curve_attributes(self, varied(columns))
+
+    def _arranged(self, dataset: xr.Dataset) -> xr.Dataset:
+        """Return the dataset as it is; warn of its point that is farthest from networks."""
+        if self.width is not None or "m" not in dataset or "width" in dataset.coords:
+            return dataset
+
+        def of(name: str, points: xr.Dataset) -> Any:
+            if name == "ridge" and PAPER_RIDGE in (*points.coords, *points.attrs):
+                return of(PAPER_RIDGE, points) * of("alpha", points) / of("beta", points)
+            if name in points.coords:
+                return points[name]
+            return points.attrs.get(name, getattr(self, name, None))
+
+        cost = mean_readout_cost(dataset, of("alpha", dataset), of("ridge", dataset)).fillna(0)
+        point = dataset.isel(cost.argmax(...))
+        own = [name for name in point.coords if name not in (*self._asked, PAPER_RIDGE)]
+        model = self.at(**{str(name): as_given(point[name].values) for name in own})
+        alpha, ridge = (float(of(name, point)) for name in self._asked)
+        warn_about_width(model, point, alpha, ridge)
+        return dataset
 
     def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
         def solve(model: SpikedRandomFeatures, at: Columns) -> BatchSolution:
@@ -737,6 +765,35 @@ def warn_about_quality(model: SpikedRandomFeatures, outer: int = 0) -> None:
     if model.bulk_spread > LARGE_SPREAD:
         # Points at the line that called the method of the model, through a wrapper of it.
         warnings.warn(quality_text(model), ApproximationWarning, stacklevel=4 + outer)
+
+
+def mean_readout_cost(solved: Any, alpha: Any, ridge: Any) -> Any:
+    """Return λ m²/p, which the strict limit drops, over the fit, for a network easily trained.
+
+    The readout along the mean of the features costs it. Where it is tiny at this width the width
+    changes nothing.
+    """
+    fit = alpha * solved["training_error"]
+    return ridge * solved["m"] ** 2 / (TRAINABLE_WIDTH * np.maximum(fit, sys.float_info.min))
+
+
+def warn_about_width(
+    model: SpikedRandomFeatures, solved: Any, alpha: float, ridge: float, outer: int = 0
+) -> None:
+    """Warn if networks that can be trained are far from the strict limit, solved at a point."""
+    if not mean_readout_cost(solved, alpha, ridge) > NOTICEABLE:
+        return
+    limit = float(solved["test_error"])
+    batch = model.solve_many([alpha], [ridge], width=TRAINABLE_WIDTH)
+    finite = batch.values["test_error"][0]
+    if abs(finite - limit) > NOTICEABLE * limit:
+        warnings.warn(
+            f"The limit of infinite width is far away: at alpha={alpha:g}, ridge={ridge:g} its "
+            f"test error is {limit:.3g}, that of p = {TRAINABLE_WIDTH} neurons {finite:.3g}. "
+            "Give the number of neurons as width=.",
+            ApproximationWarning,
+            stacklevel=4 + outer,
+        )
 
 
 # ----------------------------------------------------------------------

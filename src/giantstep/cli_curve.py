@@ -222,9 +222,9 @@ def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
 
 @contextlib.contextmanager
 def stated() -> Iterator[None]:
-    """Silence the warning about the approximation: a command prints it with the model."""
+    """Silence the warning about the bulk: a command prints it with the model."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ApproximationWarning)
+        warnings.filterwarnings("ignore", "Bulk of the network", ApproximationWarning)
         yield
 
 
