@@ -14,7 +14,7 @@ import itertools
 import keyword
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -53,6 +53,7 @@ from ..physics import IDENTIFIERS
 
 y, x = sp.symbols("y x", real=True)
 """Label and prediction, in which losses are expressions."""
+Numbers = Mapping[sp.Symbol, sp.Rational]
 
 
 @dataclass(frozen=True)
@@ -400,7 +401,7 @@ def _checked(name: str, expr: sp.Expr, values: Mapping[str, float]) -> ConvexLos
     for numbers in _numbers(loss):
         described = name + "".join(f", {p} = {float(v):g}" for p, v in numbers.items())
         for label, at_label in at_labels:
-            _require_convex(described, label, at_label.xreplace(numbers))
+            _require_convex(described, label, at_label, numbers)
     for _, at_label in at_labels:
         if is_kinked(at_label, x) and not _is_piecewise_quadratic(at_label):
             raise UnsupportedExpressionError(
@@ -410,7 +411,7 @@ def _checked(name: str, expr: sp.Expr, values: Mapping[str, float]) -> ConvexLos
     return loss
 
 
-def _numbers(loss: ConvexLoss) -> Iterator[dict[sp.Symbol, sp.Rational]]:
+def _numbers(loss: ConvexLoss) -> Iterator[Numbers]:
     """The parameters of a loss as given, and one after the other elsewhere."""
     given = loss.exact_values
     yield given
@@ -459,15 +460,15 @@ def require_moderate_size(expr: sp.Expr, described: str) -> None:
                 )
 
 
-def _require_convex(name: str, label: object, at_label: sp.Expr) -> None:
+def _require_convex(name: str, label: object, at_label: sp.Expr, numbers: Numbers) -> None:
     try:
-        require_convex(at_label, x)
+        require_convex(at_label.xreplace(numbers), x)
     except ParameterError as error:
         raise ParameterError(f"loss {name!r} at y = {label}: {error}") from None
-    _require_curved_upwards(name, label, curvatures(at_label))
-    require_slow_growth(at_label, f"loss {name!r} at y = {label}")
+    _require_curved_upwards(name, label, curvatures(at_label, numbers))
+    require_slow_growth(at_label, f"loss {name!r} at y = {label}", numbers)
     # Last, for powers of ten are too far out for exp(exp(x)).
-    _require_curved_upwards(name, label, _curvatures_far_out(at_label))
+    _require_curved_upwards(name, label, _curvatures_far_out(at_label, numbers))
 
 
 def _require_curved_upwards(name: str, label: object, found: Iterator[tuple[float, float]]) -> None:
@@ -479,13 +480,12 @@ def _require_curved_upwards(name: str, label: object, found: Iterator[tuple[floa
             )
 
 
-def curvatures(at_label: sp.Expr) -> Iterator[tuple[float, float]]:
+def curvatures(at_label: sp.Expr, numbers: Numbers) -> Iterator[tuple[float, float]]:
     """Second derivatives on a grid, between kinks; what is rounding counts as zero."""
-    second = at_label.diff(x, 2).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
+    second = _second_derivative(at_label)
     if not second.has(x):
         return
-    ctx = _precise()
-    curvature = compiled(second, [x], ctx)
+    ctx, curvature = _precise(second, numbers)
     for k in range(-_REACH * _PER_UNIT, _REACH * _PER_UNIT + 1):
         # Off the round numbers, where kinks are.
         point = (ctx.mpf(k) + ctx.mpf("0.3")) / _PER_UNIT
@@ -493,20 +493,26 @@ def curvatures(at_label: sp.Expr) -> Iterator[tuple[float, float]]:
         yield float(point), 0.0 if abs(value) < _ROUNDING else float(value)
 
 
-def _curvatures_far_out(at_label: sp.Expr) -> Iterator[tuple[float, float]]:
+def _curvatures_far_out(at_label: sp.Expr, numbers: Numbers) -> Iterator[tuple[float, float]]:
     """Second derivatives at powers of ten, whose signs alone matter."""
-    second = at_label.diff(x, 2).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
+    second = _second_derivative(at_label)
     if not second.has(x):
         return
-    ctx = _precise(2 * _DIGITS)
-    curvature = compiled(second, [x], ctx)
+    ctx, curvature = _precise(second, numbers, 2 * _DIGITS)
     for power, side in itertools.product(_FAR_POWERS, (1, -1)):
         point = ctx.mpf(side * 10**power)
         value = curvature(point)
         yield float(point), -1.0 if value < -_ROUNDING else 0.0
 
 
-def require_slow_growth(at_label: sp.Expr, described: str) -> None:
+@lru_cache(maxsize=64)
+def _second_derivative(at_label: sp.Expr) -> sp.Expr:
+    """Between kinks."""
+    second: sp.Expr = at_label.diff(x, 2).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
+    return second
+
+
+def require_slow_growth(at_label: sp.Expr, described: str, numbers: Numbers) -> None:
     """Refuse what grows like exp(x²) or faster: its mean over a Gaussian need not be finite.
 
     Parameters
@@ -515,12 +521,14 @@ def require_slow_growth(at_label: sp.Expr, described: str) -> None:
         A function of x.
     described : str
         What the message begins with.
+    numbers : mapping from Symbol to Expr
+        Values of the parameters.
 
     Raises
     ------
     ParameterError
     """
-    value = compiled(at_label, [x], ctx := _precise())
+    ctx, value = _precise(at_label, numbers)
     for side in (1, -1):
         near, far = (ctx.log1p(abs(value(side * ctx.mpf(t)))) for t in _FAR_PREDICTIONS)
         # log exp(x²) grows four times from one to the other, log exp(x) twice.
@@ -531,10 +539,21 @@ def require_slow_growth(at_label: sp.Expr, described: str) -> None:
             )
 
 
-def _precise(digits: int = _DIGITS) -> Any:
+def _precise(
+    expr: sp.Expr, numbers: Numbers, digits: int = _DIGITS
+) -> tuple[Any, Callable[[Any], Any]]:
+    """Return numbers of many digits, and a function of x in them."""
+    ctx, function = _in_parameters(expr, tuple(numbers), digits)
+    values = [ctx.mpf(value.p) / value.q for value in numbers.values()]
+    return ctx, lambda point: function(point, *values)
+
+
+@lru_cache(maxsize=64)
+def _in_parameters(expr: sp.Expr, parameters: tuple[sp.Symbol, ...], digits: int) -> Any:
+    # Once for all values of the parameters: to differentiate and print takes longer than the grid.
     ctx = mpmath.mp.clone()
     ctx.dps = digits
-    return ctx
+    return ctx, compiled(expr, [x, *parameters], ctx)
 
 
 def _is_piecewise_quadratic(at_label: sp.Expr) -> bool:
@@ -585,7 +604,7 @@ def _of_one_label(at_label: sp.Expr) -> sp.Expr:
     if not is_kinked(at_label, x):
         if at_label.diff(x, 2).free_symbols > {x}:
             return sp.oo
-        largest = max((value for _, value in curvatures(at_label)), default=None)
+        largest = max((value for _, value in curvatures(at_label, {})), default=None)
         if largest is None:
             return at_label.diff(x, 2)
         return sp.Integer(2) ** math.ceil(math.log2(largest))
@@ -666,7 +685,7 @@ def _require_mean(metric: sp.Expr, argument: str) -> None:
                     f"not at y = {label}, x = {place}"
                 )
         if x in at_label.free_symbols:
-            require_slow_growth(at_label, f"{argument} {metric}")
+            require_slow_growth(at_label, f"{argument} {metric}", {})
 
 
 # ------------------------------------------------------------------ simulation
