@@ -116,7 +116,8 @@ def _types_remembered() -> Iterator[None]:
     if _remembering:
         yield
         return
-    resolve, found = types.Function.get_call_type, {}
+    functions: Any = types.Function
+    resolve, found = functions.get_call_type, {}
 
     def remembered(function: Any, context: Any, args: Any, kws: Any) -> Any:
         if kws or not all(isinstance(arg, _PLAIN_TYPES) for arg in args):
@@ -126,11 +127,11 @@ def _types_remembered() -> Iterator[None]:
         return found[function, args]
 
     _remembering.append(True)
-    types.Function.get_call_type = remembered
+    functions.get_call_type = remembered
     try:
         yield
     finally:
-        types.Function.get_call_type = resolve
+        functions.get_call_type = resolve
         _remembering.clear()
 
 
