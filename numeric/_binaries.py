@@ -24,7 +24,16 @@ from typing import Any, BinaryIO
 from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCPUCodegen
+from numba.core.compiler import CompilerBase
+from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import Dispatcher, _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+)
+from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 from ..atomic_files import replacing
 
@@ -56,6 +65,7 @@ def verify_binaries(module: ModuleType) -> None:
             file.__class__ = _VerifiedFile
             form.__class__ = _ApartForm
             compiler.__class__ = _ReloadingCompiler
+            compiler.pipeline_class = _ShortPipeline
             compiler.cache = cache
 
 
@@ -92,32 +102,59 @@ def _one_more_compiled() -> Iterator[None]:
 
 # Types of arguments that decide alone what an operation on them is.
 _PLAIN_TYPES = (types.Number, types.Boolean, types.Array, types.UniTuple)
+_remembering: list[bool] = []
+"""Not empty within the outermost function that is being compiled; guarded as `_bars` are."""
 
 
 @contextlib.contextmanager
-def _types_remembered(context: Any) -> Iterator[None]:
+def _types_remembered() -> Iterator[None]:
     """Find out what each operation on numbers and arrays is only once.
 
-    Numba tries dozens of overloads for every one, which takes half of the time of its inference.
+    Numba tries dozens of overloads for every one, when it infers types and again when it writes
+    LLVM, which takes half of the time of the former and a third of that of the latter.
     """
-    if "resolve_function_type" in vars(context):
+    if _remembering:
         yield
         return
-    resolve, found = context.resolve_function_type, {}
+    functions: Any = types.Function
+    resolve, found = functions.get_call_type, {}
 
-    def remembered(function: Any, args: Any, kws: Any) -> Any:
-        own = isinstance(function, types.Type) and not isinstance(function, types.Function)
-        if own or kws or not all(isinstance(arg, _PLAIN_TYPES) for arg in args):
-            return resolve(function, args, kws)
+    def remembered(function: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws or not all(isinstance(arg, _PLAIN_TYPES) for arg in args):
+            return resolve(function, context, args, kws)
         if (function, args) not in found:
-            found[function, args] = resolve(function, args, kws)
+            found[function, args] = resolve(function, context, args, kws)
         return found[function, args]
 
-    context.resolve_function_type = remembered
+    _remembering.append(True)
+    functions.get_call_type = remembered
     try:
         yield
     finally:
-        del context.resolve_function_type
+        functions.get_call_type = resolve
+        _remembering.clear()
+
+
+class _ShortPipeline(CompilerBase):
+    """From bytecode to machine code, without what numba does for closures, literals and `with`.
+
+    Nor does it print types beside source lines, for which it would write out all of a function.
+    """
+
+    def define_pipelines(self) -> list[Any]:
+        passes = PassManager("generated functions")
+        for step in (
+            TranslateByteCode,
+            FixupArgs,
+            IRProcessing,
+            NopythonTypeInference,
+            IRLegalization,
+            NativeLowering,
+            NoPythonBackend,
+        ):
+            passes.add_pass(step, step._name)
+        passes.finalize()
+        return [passes]
 
 
 class _ReloadingCompiler(_FunctionCompiler):
@@ -134,8 +171,7 @@ class _ReloadingCompiler(_FunctionCompiler):
         return flags
 
     def compile(self, args: Any, return_type: Any) -> Any:
-        typing = self.targetdescr.typing_context
-        with _one_more_compiled(), _types_remembered(typing):
+        with _one_more_compiled(), _types_remembered():
             compiled = super().compile(args, return_type)
         form, context = self.cache._impl, compiled.target_context
         loaded = form.rebuild(context, form.reduce(compiled))

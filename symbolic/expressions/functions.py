@@ -79,9 +79,15 @@ class _FunctionOfOne(_NumericFunction):
         if x is sp.nan:
             return sp.nan
         special = zip((sp.S.Zero, sp.oo, -sp.oo), cls._values, strict=True)
-        # Of a sum with symbols the question takes long, and is answered by no hardly ever.
-        is_zero = (x.is_number or x.is_Atom) and x.is_zero
-        return dict(special).get(sp.S.Zero if is_zero else x)
+        return dict(special).get(sp.S.Zero if _is_seen_zero(x) else x)
+
+
+def _is_seen_zero(x: sp.Expr) -> bool:
+    """Whether a number or a symbol is zero.
+
+    Of a sum with symbols the question takes long, and is answered by yes hardly ever.
+    """
+    return bool((x.is_number or x.is_Atom) and x.is_zero)
 
 
 class relu(_FunctionOfOne):
@@ -340,9 +346,9 @@ class OwenT(_NumericFunction):
     def eval(cls, h: sp.Expr, a: sp.Expr) -> sp.Expr | None:
         if h is sp.nan or a is sp.nan:
             return sp.nan
-        if a.is_zero or h in (sp.oo, -sp.oo):
+        if _is_seen_zero(a) or h in (sp.oo, -sp.oo):
             return sp.S.Zero
-        if h.is_zero:
+        if _is_seen_zero(h):
             return sp.atan(a) / (2 * sp.pi)
         if a.could_extract_minus_sign():
             return -cls(h, -a)
@@ -460,7 +466,7 @@ class erf_difference(_NumericFunction):
             return sp.nan
         if a == b:
             return sp.S.Zero
-        if any(x.is_zero or x.is_infinite for x in (a, b)):
+        if any(_is_seen_zero(x) or x in (sp.oo, -sp.oo) for x in (a, b)):
             return sp.erf(a) - sp.erf(b)
         return None
 

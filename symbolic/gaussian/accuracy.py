@@ -647,11 +647,14 @@ def _multiple(w: sp.Expr, square: sp.Expr) -> sp.Expr | None:
     return share if share != 0 else None
 
 
+# Rules look at the same few exponents again and again.
+@lru_cache(maxsize=256)
 def _expanded(expr: sp.Expr) -> sp.Expr:
     """The terms of an expression, equal ones written alike."""
     return sp.Add(*map(_with_signs_outside, sp.Add.make_args(sp.expand(expr))))
 
 
+@lru_cache(maxsize=256)
 def _with_signs_outside(product: sp.Expr) -> sp.Expr:
     """A product whose sums have no common number, and signs so that v - 1 is -(1 - v)."""
     factors = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import sympy as sp
 
@@ -232,19 +232,24 @@ class _Rows:
         # What vanishes with an unknown, up to the rounding of it, is not off by its own size.
         may_vanish = any(_plain_unknowns(newton) for newton in self.newtons)
         least = "state[2]" if may_vanish else "1e-300"
-        for k, size in self.measured():
-            lines += [
-                f"scale = 1.0 / ({size} + {least})",
-                f"step = abs(x[{k}] - y[{k}]) * scale",
-                # Negated, because no comparison with NaN holds; max would drop it.
-                "if not step < inf:",
-                "    comparable = False",
-                "last = max(last, step)",
-                f"step = abs(y[{k}] - z[{k}]) * scale",
-                "if not step < inf:",
-                "    measurable = False",
-                "gain = max(gain, step)",
-            ]
+        lines += _loops(
+            (
+                k,
+                (
+                    f"scale = 1.0 / ({size} + {least})",
+                    "step = abs(x[k] - y[k]) * scale",
+                    # Negated, because no comparison with NaN holds; max would drop it.
+                    "if not step < inf:",
+                    "    comparable = False",
+                    "last = max(last, step)",
+                    "step = abs(y[k] - z[k]) * scale",
+                    "if not step < inf:",
+                    "    measurable = False",
+                    "gain = max(gain, step)",
+                ),
+            )
+            for k, size in self.measured()
+        )
         n = len(self.outputs)
         # Where a grid shows no gain, that one output differs by little on it is luck.
         share = f"max({SHARE}, gain)" if self.program.inner_nodes else repr(SHARE)
@@ -307,16 +312,16 @@ class _Rows:
             "# that rounding, too. Where a third one differs as little, rounding is all there is:",
             "# then the margin is larger. Nor is it known how much rounding of the unknowns grows.",
         ]
-        for k in derived_outputs(self.program):
-            lines += [
-                f"if errors[i, {k}] < inf:",
-                f"    step = abs(x[{k}] - y[{k}])",
-                f"    last = abs(y[{k}] - z[{k}])",
-                f"    if last <= {ALIKE} * max(step, rounding[{k}] / {GROWTH + 1}):",
-                "        step = 4.0 * max(step, last)",
-                f"    errors[i, {k}] += 2.0 * step",
-            ]
-        return lines if len(lines) > 3 else []
+        followed = (
+            "if errors[i, k] < inf:",
+            "    step = abs(x[k] - y[k])",
+            "    last = abs(y[k] - z[k])",
+            f"    if last <= {ALIKE} * max(step, rounding[k] / {GROWTH + 1}):",
+            "        step = 4.0 * max(step, last)",
+            "    errors[i, k] += 2.0 * step",
+        )
+        derived = derived_outputs(self.program)
+        return [*lines, *_loops((k, followed) for k in derived)] if derived else []
 
     def rounding_only(self) -> list[str]:
         return [
@@ -329,20 +334,21 @@ class _Rows:
         ]
 
     def measured(self) -> list[tuple[int, str]]:
-        """Outputs that measure the gain of a rule, with their scales."""
+        """Outputs that measure the gain of a rule, with their scales in terms of the place k."""
         found = []
         for step in self.program.steps:
             if isinstance(step, Newton):
                 for x, log in zip(step.unknowns, step.logarithmic, strict=True):
                     if log and str(x) in self.outputs:
                         k = self.outputs.index(str(x))
-                        found.append((k, f"x[{k}]"))
+                        found.append((k, "x[k]"))
         vanishing = _vanishing(self.program)
         for x, size in self.program.magnitudes.items():
             if size not in vanishing:
-                found.append((self.outputs.index(str(x)), f"x[{self.outputs.index(str(size))}]"))
+                k = self.outputs.index(str(x))
+                found.append((k, f"x[{_from(k, self.outputs.index(str(size)))}]"))
         # Where nothing has a size of its own, the first output has to do.
-        return found or [(0, "abs(x[0])")]
+        return found or [(0, "abs(x[k])")]
 
     def rounding(self, solved: str) -> list[str]:
         """Return lines that estimate the rounding of every output.
@@ -356,27 +362,27 @@ class _Rows:
             for x, size in program.magnitudes.items()
         }
         plain = {str(x) for newton in self.newtons for x in _plain_unknowns(newton)}
-        lines = []
-        if self.unknowns:
-            lines.append("# As much as the worst determined unknown, or one that may vanish.")
+        known, own = [], []
         for k, x in enumerate(self.outputs):
-            if not self.unknowns:
-                continue
-            size = f"max(abs(x[{k}]), x[{sizes[k]}])" if k in sizes else f"abs(x[{k}])"
+            of_terms = f"x[{_from(k, sizes[k])}]" if k in sizes else ""
+            size = f"max(abs(x[k]), {of_terms})" if of_terms else "abs(x[k])"
+            # Nothing tells how much the terms of outputs that follow from others cancel.
             margin = f"{GROWTH + 1} * " if k in derived else ""
             vanishing = "state[2] * " + ("(1.0 + state[2])" if x in plain else "state[2]")
             term = f"{margin}state[2] * {size}" + (f" + {vanishing}" if plain else "")
-            lines.append(f"rounding[{k}] = {term}")
+            known.append((k, (f"rounding[k] = {term}",)))
+            terms = f" + {SUM_ROUNDING} * {of_terms}" if of_terms else ""
+            operator = "+=" if self.unknowns else "="
+            least = f"{margin}{4 * OWN_ROUNDING} * unit * abs(x[k]){terms}"
+            own.append((k, (f"rounding[k] {operator} {least}",)))
+        lines = []
+        if self.unknowns:
+            lines.append("# As much as the worst determined unknown, or one that may vanish.")
+            lines += _loops(known)
         if set(self.unknowns) <= set(self.outputs):
             lines += self.movements(solved, plain)
-        own = f"{4 * OWN_ROUNDING} * unit"
-        for k in range(len(self.outputs)):
-            # Nothing tells how much the terms of outputs that follow from others cancel.
-            margin = f"{GROWTH + 1} * " if k in derived else ""
-            terms = f" + {SUM_ROUNDING} * x[{sizes[k]}]" if k in sizes else ""
-            operator = "+=" if self.unknowns else "="
-            lines.append(f"rounding[{k}] {operator} {margin}{own} * abs(x[{k}]){terms}")
-        return [*lines, "state[2] = rounding[0] / (1.0 if x[0] == 0.0 else abs(x[0]))"]
+        last = "state[2] = rounding[0] / (1.0 if x[0] == 0.0 else abs(x[0]))"
+        return [*lines, *_loops(own), last]
 
     def movements(self, solved: str, plain: set[str]) -> list[str]:
         """Return lines that set `rounding` to what rounding of the equations does to outputs.
@@ -429,6 +435,26 @@ class _Rows:
             "        if responds and moved[k] < inf:",
             "            rounding[k] = moved[k]",
         ]
+
+
+def _from(k: int, place: int) -> str:
+    """Return a place as it is counted from the place k."""
+    return f"k + {place - k}" if place > k else f"k - {k - place}"
+
+
+def _loops(items: Iterable[tuple[int, tuple[str, ...]]]) -> list[str]:
+    """Return lines for places k, one loop for neighbours that have the same: text costs time."""
+    runs: list[tuple[int, int, tuple[str, ...]]] = []
+    for k, lines in items:
+        if runs and runs[-1][1:] == (k, lines):
+            runs[-1] = (runs[-1][0], k + 1, lines)
+        else:
+            runs.append((k, k + 1, lines))
+    return [
+        line
+        for first, stop, lines in runs
+        for line in (f"for k in range({first}, {stop}):", *(f"    {x}" for x in lines))
+    ]
 
 
 def _plain_unknowns(newton: Newton) -> list[sp.Symbol]:

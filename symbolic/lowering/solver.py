@@ -27,8 +27,8 @@ from .rows import EQUATION_ROUNDING, LEVELS, OWN_ROUNDING, rows_function
 # Names that the bodies below use.
 RESERVED = frozenset(
     """
-    weight out info rough residual amplification iterations converged done previous close size turn
-    determinant i j k x y z state unused parameters results errors last first gain scale
+    weight weight_j out info rough residual amplification iterations converged done previous close
+    size turn determinant i j k x y z state unused parameters results errors last first gain scale
     step comparable measurable accepted moves halvings rescues usable begun panel_weight panel_node
     real_only still steady
     reach piece left width mass density_scale starts stop first_point last_point largest
@@ -249,20 +249,25 @@ class _Solve:
             return lines + self.nested(loop, at_node)
         if loop.of_node:
             return lines + self.once_a_node(loop, at_node)
-        before = [f"for j in range(len({weight})):", *(f"    {t}_j = {t}[j]" for t in arrays)]
-        terms = self.terms(loop, at_node, f"{weight}[j]")
+        before = [
+            f"for j in range(len({weight})):",
+            f"    weight_j = {weight}[j]",
+            *(f"    {t}_j = {t}[j]" for t in arrays),
+        ]
+        terms = self.terms(loop, at_node, "weight_j")
         return [*lines, *before, *("    " + line for line in terms)]
 
     def once_a_node(self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
         """Return a pass over a grid, where what holds the node alone is computed once a node."""
         own = loop.locals[: loop.of_node]
         read = set().union(*(a.value.free_symbols for a in own))
-        terms = self.terms(loop, at_node, "weight[j]")
+        terms = self.terms(loop, at_node, "weight_j")
         return [
             *self.point_groups(),
             *(f"    {t}_j = {t}[first_point]" for t in at_node if t in read),
             *("    " + line for line in self.assigned(own, at_node)),
             "    for j in range(first_point, last_point):",
+            "        weight_j = weight[j]",
             *(f"        {t}_j = {t}[j]" for t in at_node if t not in read),
             *("        " + line for line in terms),
             "    first_point = last_point",

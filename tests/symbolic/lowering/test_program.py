@@ -19,6 +19,7 @@ from giantstep.symbolic.lowering.program import (
     NodeLoop,
     validate,
 )
+from giantstep.symbolic.lowering.solver import scalar_functions
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 q, a, t = sp.symbols("q a t", positive=True)
@@ -143,3 +144,14 @@ def test_the_name_of_a_magnitude_avoids_those_of_the_user():
     )
     (size,) = lower(system).program.magnitudes.values()
     assert size.name == "o_magnitude_"
+
+
+def test_what_is_done_to_neighbouring_outputs_is_said_once():
+    value = GaussianExpectation(sp.tanh(q * z + a), z)
+    lines = []
+    for n in (2, 8):
+        system = SaddlePointSystem.from_fixed_point(
+            {q: value}, name="m", parameters=(a,), outputs={f"o{k}": q + k for k in range(n)}
+        )
+        lines.append(scalar_functions(lower(system).program)[-1].body.count("\n"))
+    assert lines[0] == lines[1]
