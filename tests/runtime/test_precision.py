@@ -18,6 +18,7 @@ from giantstep.runtime.precision import (
     _quadrature_error,
     local_context,
     solve_precisely,
+    with_spare_digits,
 )
 from giantstep.symbolic.lowering.driver import precise_driver
 
@@ -177,6 +178,25 @@ def test_errors_grow_as_the_equations_are_ill_conditioned(gap):
     assert abs(values["y"] - 1 / ctx.mpf(gap)) <= error
     # A bound that says nothing would be honest too: 35 digits, some for each digit of the gap.
     assert error <= 1e-27 / ctx.mpf(gap) ** 2
+
+
+def test_digits_that_are_not_reached_are_refused():
+    """Digits that conditioning takes are carried; where these are out of reach, that is said."""
+
+    def solved(wanted, lost, most=99):
+        if wanted > most:
+            raise ConvergenceError(f"{wanted} digits would need too many nodes")
+        error = mpmath.mpf(10) ** (lost - wanted)
+        return {"y": mpmath.mpf(1)}, {"root": {"y": error}}, 1
+
+    _, budget, _ = with_spare_digits(lambda wanted: solved(wanted, 13), 40)
+    assert budget["root"]["y"] < 1e-40
+    few = r"40 digits were asked for, and a result is known to 27 only; ask for fewer .*: 54 digits"
+    with pytest.raises(ConvergenceError, match=few):
+        with_spare_digits(lambda wanted: solved(wanted, 13, most=50), 40)
+    # The last digit asked for may be uncertain.
+    values, _, _ = with_spare_digits(lambda wanted: solved(wanted, 1, most=40), 40)
+    assert values == {"y": 1}
 
 
 def test_a_division_by_zero_is_no_solution():
