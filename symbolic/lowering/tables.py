@@ -274,7 +274,8 @@ def _smoothed_lines(
 
 def _mpmath_product(
     product: ProductMeasure, node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    identifiers: Mapping[sp.Symbol, str], parameters: Sequence[str], tables: Mapping[sp.Expr, sp.Symbol],
+    identifiers: Mapping[sp.Symbol, str], parameters: Sequence[str],
+    tables: Mapping[sp.Expr, sp.Symbol],
 ) -> list[str]:  # fmt: skip
     printer = MpmathPrinter()
     lines = [f"NESTED = {product.nested}"]

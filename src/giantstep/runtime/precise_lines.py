@@ -33,8 +33,8 @@ _GRID_SPARE_DIGITS = 8
 # Steps for which a double average over functions of width one has some 12 digits.
 _GRID_STEP = 0.2
 _GRID_FLOAT_DIGITS = 16
-# The second rule is said to have 1.3 times the digits of the first one less one, two more than those
-# asked for are wanted.
+# The second rule is said to have 1.3 times the digits of the first one less one, and two more than
+# those asked for are wanted.
 _GRID_GROWTH, _GRID_MORE_DIGITS = 1.3, 4
 _GRID_LONGER_REACH = 1.05
 # Each level multiplies the digits by so much, where the nearest poles decide, or nothing but the
@@ -142,9 +142,10 @@ class PreciseGrid:
                 line = folded(line) if halved else line
                 extended += [((*point, x), weight * w) for x, w in line.pairs()]
             points = extended
-        known = {x: self._tables(x) for x in dict.fromkeys(p[0] for p, _ in points)}
+        tables = {x: self._tables(x) for x in dict.fromkeys(p[0] for p, _ in points)}
         rows = [
-            (w, *p, *known[p[0]], *self._on_grid(*p, *self._values, known[p[0]])) for p, w in points
+            (w, *p, *tables[p[0]], *self._on_grid(*p, *self._values, tables[p[0]]))
+            for p, w in points
         ]
         return list(zip(*rows, strict=True))
 

@@ -109,9 +109,10 @@ def with_spare_digits(
             break
     missing = _missing(digits, *found[:2])
     if missing > _MOST_MISSING:
+        reached = max(digits + 1 - missing, 0)
         raise ConvergenceError(
-            f"{digits} digits were asked for, and a result is known to {max(digits + 1 - missing, 0)} "
-            f"only; ask for fewer digits{reason}"
+            f"{digits} digits were asked for, and a result is known to {reached} only; ask for "
+            f"fewer digits{reason}"
         )
     return found
 
