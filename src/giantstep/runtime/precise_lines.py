@@ -4,7 +4,8 @@ Steps of the trapezoidal rule are halved from level to level; where tables have 
 is cut at moving points, composite Gauss–Legendre rules have their order doubled. Grids are as
 :mod:`.product_grids` in floats, but each level has its steps divided by sqrt(2), and rules between
 break points by turns twice as many nodes on longer panels, and the usual panels with these; two
-levels that agree tell of the error.
+levels that agree tell of the error. Where poles in an inner node go away as one over the node, as
+those of tanh(u**2*a + u*b*z) in z, each node has a step of its own, and the line is that of log u.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ _GRID_SPARE_DIGITS = 8
 # Steps for which a double average over functions of width one has some 12 digits.
 _GRID_STEP = 0.2
 _GRID_FLOAT_DIGITS = 16
-# The second rule is said to have 1.3 times the digits of the first one less one, and two more than
-# those asked for are wanted.
-_GRID_GROWTH, _GRID_MORE_DIGITS = 1.3, 4
+# Of the digits, the share that the first rule should reach; the next one has sqrt(2) times as many.
+_GRID_FIRST_SHARE = 0.7
+# Where poles tell the step, a rule has no digits to spare: the second one is said to have 1.3 times
+# those of the first less one, and solutions have some less than integrals.
+_POLE_GROWTH, _POLE_MORE_DIGITS = 1.3, 4
 _GRID_LONGER_REACH = 1.05
 # Each level multiplies the digits by so much, where the nearest poles decide, or nothing but the
 # normal density.
@@ -83,9 +86,10 @@ class PreciseGrid:
         somewhere = [ctx.mpf(_PROBES[1])] * len(widths)
         cut = [bool(f(*somewhere[: k + 1], *values)) for k, f in enumerate(self._find_breaks)]
         self._cut = [bool(breaks), *cut]
-        first_digits = (digits + _GRID_MORE_DIGITS) / _GRID_GROWTH
+        share = max(1.0, _GRID_FIRST_SHARE * digits / _GRID_FLOAT_DIGITS)
+        self._widths = [width / share for width in widths]
+        first_digits = (digits + _POLE_MORE_DIGITS) / _POLE_GROWTH
         self._first_digits = max(first_digits, _GRID_FLOAT_DIGITS)
-        self._widths = [width * _GRID_FLOAT_DIGITS / self._first_digits for width in widths]
         self._known: dict[Any, Rule] = {}
         self._legendre: dict[int, Rule] = {}
 
@@ -165,7 +169,7 @@ class PreciseGrid:
         return _GRID_STEP * width / math.sqrt(2.0) ** level
 
     def _exponent(self, level: int) -> float:
-        digits = self._first_digits * _GRID_GROWTH**level
+        digits = self._first_digits * _POLE_GROWTH**level
         return math.log(10.0) * digits + _POLE_SPARE
 
     def _pole_step(self, pole: float, point: Point, level: int) -> float:
