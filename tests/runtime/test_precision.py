@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import mpmath
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from giantstep.errors import ConvergenceError
 from giantstep.packed_numbers import packed, unpacked
 from giantstep.runtime.precise_averages import InnerRule, Lattice
-from giantstep.runtime.precise_lines import panel_rule
+from giantstep.runtime.precise_lines import Lines, panel_rule
 from giantstep.runtime.precision import (
     PreciseKernel,
     _quadrature_error,
@@ -197,6 +198,16 @@ def test_digits_that_are_not_reached_are_refused():
     # The last digit asked for may be uncertain.
     values, _, _ = with_spare_digits(lambda wanted: solved(wanted, 1, most=40), 40)
     assert values == {"y": 1}
+
+
+def test_grids_whose_digits_grow_too_slowly_are_refused():
+    grid = SimpleNamespace(last_level=3)
+    lines = SimpleNamespace(_grid=grid, _digits=40, _ctx=local_context(40))
+    # Twelve digits on the third level are at most 24 on the last one.
+    refused = r"more than 4e.05 nodes: level 2 of the grids has 12, the one before 6"
+    with pytest.raises(ConvergenceError, match=refused):
+        Lines.require_growth(lines, 2, [0, mpmath.mpf("5e-7"), mpmath.mpf("5e-13")])
+    Lines.require_growth(lines, 2, [0, mpmath.mpf("1e-12"), mpmath.mpf("1e-22")])
 
 
 def test_a_division_by_zero_is_no_solution():
