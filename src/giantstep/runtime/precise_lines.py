@@ -226,9 +226,9 @@ class PreciseGrid:
         reach, n = float(self._reach(level)), len(self._widths)
         if n == 2 and self._poles[0] is not None:
             line = [(float(x),) for x in self._outer(self._reach(level), level).nodes]
-            steps = [self._pole_step(self._poles[0], x, level) for x in line]
+            each = [self._pole_step(self._poles[0], x, level) for x in line]
             ends = [math.sqrt(max(reach**2 - x**2, 0)) for (x,) in line]
-            nodes = sum(2 * end / step + 1 for end, step in zip(ends, steps, strict=True))
+            nodes = math.fsum(2 * end / h + 1 for end, h in zip(ends, each, strict=True))
             return nodes / 2 ** sum(self._halved)
         ball = ball_volume(n - 1, reach) * 2 * reach if self._nested else ball_volume(n, reach)
         order, longest = self._panels(level)
