@@ -359,7 +359,9 @@ _MOST_REWRITES = 10_000
 
 def is_tail(expr: sp.Expr) -> bool:
     """Whether an expression is a tail of the normal law, in whatever spelling: positive, then."""
-    if not (isinstance(expr, _TAILS) or (expr.is_Add and len(expr.args) == 2)):
+    # Only beside a number a function is one less another: the others need not be rewritten.
+    two = expr.is_Add and len(expr.args) == 2 and any(a.is_number for a in expr.args)
+    if not (isinstance(expr, _TAILS) or two):
         return False
     number, base = rewrite_for_accuracy(expr).as_coeff_Mul()
     return isinstance(base, _TAILS) and bool(number > 0)

@@ -150,6 +150,10 @@ def magnitude(value: sp.Expr) -> sp.Expr:
     """Replace every term of every sum by its :class:`Size`, under averages too."""
     if isinstance(value, GaussianExpectation | DataAverage | InnerAverage):
         return value.func(magnitude(value.args[0]), *value.args[1:])
+    # Φ(x), which SymPy writes as 1 - erfc(x/√2)/2, is computed as one function: its size is its
+    # own. Where it is tiny, as in quotients of tails, terms of size one would outweigh all others.
+    if is_tail(value):
+        return value
     if value.is_Add or value.is_Mul:
         return value.func(*map(magnitude, value.args))
     if value.is_Pow and value.exp.is_Integer and value.exp > 0:

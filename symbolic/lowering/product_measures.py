@@ -31,7 +31,7 @@ from sympy.logic.boolalg import Boolean
 from ...errors import EmissionError
 from ..expressions._singularities import POLE_HEIGHTS
 from ..expressions.functions import relu
-from ..expressions.regularity import highest_frequency
+from ..expressions.regularity import highest_frequency, strip_and_growth
 from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.jumps import integrate_deltas
 from ..losses.proximal import MoreauEnvelope, Proximal
@@ -68,6 +68,8 @@ class ProductMeasure:
         The same for the node, of what holds no table.
     nested : bool
         Averages over the inner nodes are taken at each node before the sum over nodes.
+    integrands : tuple of Expr
+        What is summed on the grid, in the node and inner nodes.
     """
 
     nodes: Mapping[sp.Expr, sp.Symbol]
@@ -77,6 +79,7 @@ class ProductMeasure:
     outer_breaks: tuple[sp.Expr, ...]
     outer_scales: tuple[sp.Expr, ...]
     nested: bool = False
+    integrands: tuple[sp.Expr, ...] = ()
 
     @property
     def symbols(self) -> tuple[sp.Symbol, ...]:
@@ -232,6 +235,7 @@ class ProductBuilder:
             scales=tuple(tuple(scales[x]) for x in inner),
             outer_breaks=tuple(breaks[self._node]),
             outer_scales=tuple(scales[self._node]),
+            integrands=tuple(self._integrands),
         )
 
     def _visit(self, expr: sp.Basic, moving: set[sp.Symbol]) -> sp.Basic:
@@ -281,6 +285,10 @@ class ProductBuilder:
         integrand, foreign = self._known(integrand)
         for argument in chain.from_iterable(map(pieces, switches(integrand))):
             if argument.free_symbols & foreign:
+                # One rule serves all solutions, first values far from them included, and its level
+                # is refined for many rows at once: no place that moves with unknowns is an end of
+                # a panel. A kink there shows in the difference of rules, which falls slowly, so
+                # that estimates are large; write its average in closed form for more.
                 continue
             # The line of the last variable is cut; in the others the average is smooth then.
             held = [x for x in (self._node, *inner) if argument.has(x)]
@@ -325,6 +333,61 @@ class ProductBuilder:
             fastest = highest_frequency(integrand, x)
             if fastest and not fastest.has(*variables, *foreign):
                 yield x, 2 * _WIDTH_OF_SINE / fastest
+
+
+def even_nodes(product: ProductMeasure) -> list[sp.Symbol]:
+    """Return inner nodes in which all that is averaged is even: half of their lines suffices."""
+    parts: dict[sp.Expr, None] = {}
+    for integrand in product.integrands:
+        inner = integrand.atoms(InnerAverage, InnerScale)
+        parts[integrand.xreplace({n: sp.Dummy() for n in inner})] = None
+        parts |= dict.fromkeys(n.args[0] for n in inner)
+    return [x for x in product.symbols if all(p.xreplace({x: -x}) == p for p in parts)]
+
+
+def fading_poles(
+    product: ProductMeasure, node: sp.Symbol
+) -> tuple[dict[sp.Symbol, tuple[sp.Expr, ...]], int]:
+    """Return inner nodes in which all poles go away as one over the node, where that vanishes.
+
+    As those of tanh(u**2*a + u*b*s) in s do. Averages over s are smooth at u = 0 then, but not
+    analytic.
+
+    Returns
+    -------
+    dict
+        Of each such inner node the distances of poles from the real line, times \\|node\\|.
+    int
+        A power of the node with which all integrands vanish.
+    """
+    found = {}
+    if not product.nested and not product.definitions:
+        for x, breaks in zip(product.symbols, product.breaks, strict=True):
+            distances = [] if breaks else [_fading(f, x, node) for f in product.integrands]
+            if distances and all(d is not None for d in distances):
+                found[x] = tuple(dict.fromkeys(d for d in distances if d is not None and d != 0))
+    powers = [
+        sp.Mul(*(f for f in sp.Mul.make_args(term) if f.as_base_exp()[0] == node))
+        for integrand in product.integrands
+        for term in sp.Add.make_args(integrand)
+    ]
+    least = min((sp.degree(p, node) for p in powers), default=0)
+    return {x: distances for x, distances in found.items() if distances}, int(least)
+
+
+def _fading(integrand: sp.Expr, x: sp.Symbol, node: sp.Symbol) -> sp.Expr | None:
+    """Return the distance of poles in `x` times \\|node\\|, zero without poles, None if unknown."""
+    if not integrand.has(x):
+        return sp.S.Zero
+    if integrand.atoms(AppliedUndef) or any(True for _ in switches(integrand)):
+        return None
+    strip, growth = strip_and_growth(integrand, x)
+    if strip in (None, 0, sp.oo) or growth != 0 or highest_frequency(integrand, x) != 0:
+        return None
+    # SymPy takes signs that it knows out of absolute values.
+    side = sp.Dummy(positive=True)
+    distance = side * strip.xreplace({node: side})
+    return None if distance.has(side) else distance
 
 
 def without_deltas(node: sp.Expr) -> sp.Expr:

@@ -23,7 +23,7 @@ from ..gaussian.accuracy import rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..printing.printers import MpmathPrinter, NumpyPrinter, helper_definitions
 from .lower import table_name
-from .product_measures import ProductMeasure
+from .product_measures import ProductMeasure, even_nodes, fading_poles
 from .smoothed_functions import SmoothedFunctions, is_smoothed, smoothed_functions
 
 # Entire functions of exponential type: 48 nodes integrate exp(i w z) to 1e-16 up to w = 5; the
@@ -179,8 +179,9 @@ def mpmath_table_source(
     """Return the source of ``tables(node, …, rule)`` at one node, in an mpmath context `ctx`.
 
     With inner nodes also of ``product_breaks_S(node, …)`` for each of them, which returns a list,
-    and of ``product_tables(node, inner nodes, …, tables)`` at one point, which takes and returns
-    tuples.
+    of ``product_tables(node, inner nodes, …, tables)`` at one point, which takes and returns
+    tuples, of what :func:`.fading_poles` returns, ``POWER`` and ``FADING``, functions of parameters
+    and unknowns by name, and of the names of :func:`.even_nodes`, ``EVEN``.
 
     ``rule(slot, function, kinks)`` returns the expectations of all values of ``function(slot)``,
     ``rule.smoothed(slot, functions, A, B, terms, extent, kinks)`` those of
@@ -232,7 +233,7 @@ def mpmath_table_source(
     lines.append(f"    return ({''.join(f'{t}, ' for t in tables.values())})")
     if product is not None:
         names = [str(code[p]) for p in parameters]
-        lines += _mpmath_product(product, node, code, names, tables)
+        lines += _mpmath_product(product, node, code, identifiers, names, tables)
     body = "\n".join(lines) + "\n"
     helpers = helper_definitions(MpmathPrinter, body)
     return (helpers + "\n\n" if helpers else "") + body
@@ -273,10 +274,20 @@ def _smoothed_lines(
 
 def _mpmath_product(
     product: ProductMeasure, node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    parameters: Sequence[str], tables: Mapping[sp.Expr, sp.Symbol],
+    identifiers: Mapping[sp.Symbol, str], parameters: Sequence[str],
+    tables: Mapping[sp.Expr, sp.Symbol],
 ) -> list[str]:  # fmt: skip
     printer = MpmathPrinter()
     lines = [f"NESTED = {product.nested}"]
+    fading, power = fading_poles(product, node)
+    for inner, distances in fading.items():
+        # The unknowns are not known before there is a solution.
+        known = {x: sp.Symbol(f"known[{name!r}]") for x, name in identifiers.items()}
+        texts = ", ".join(printer.print(d.xreplace(known)) for d in distances)
+        lines += [f"def product_poles_{inner}(known):", f"    return [{texts}]"]
+    poles = ", ".join(f"{str(inner)!r}: product_poles_{inner}" for inner in fading)
+    even = tuple(map(str, even_nodes(product)))
+    lines += [f"FADING = {{{poles}}}", f"POWER = {power}", f"EVEN = {even!r}"]
     for depth, (inner, places) in enumerate(zip(product.symbols, product.breaks, strict=True)):
         earlier = map(str, product.symbols[:depth])
         texts = ", ".join(printer.print(p.xreplace(dict(code))) for p in places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import mpmath
 import pytest
@@ -12,12 +13,13 @@ from hypothesis import given, settings, strategies as st
 from giantstep.errors import ConvergenceError
 from giantstep.packed_numbers import packed, unpacked
 from giantstep.runtime.precise_averages import InnerRule, Lattice
-from giantstep.runtime.precise_lines import panel_rule
+from giantstep.runtime.precise_lines import Lines, panel_rule
 from giantstep.runtime.precision import (
     PreciseKernel,
     _quadrature_error,
     local_context,
     solve_precisely,
+    with_spare_digits,
 )
 from giantstep.symbolic.lowering.driver import precise_driver
 
@@ -177,6 +179,35 @@ def test_errors_grow_as_the_equations_are_ill_conditioned(gap):
     assert abs(values["y"] - 1 / ctx.mpf(gap)) <= error
     # A bound that says nothing would be honest too: 35 digits, some for each digit of the gap.
     assert error <= 1e-27 / ctx.mpf(gap) ** 2
+
+
+def test_digits_that_are_not_reached_are_refused():
+    """Digits that conditioning takes are carried; where these are out of reach, that is said."""
+
+    def solved(wanted, lost, most=99):
+        if wanted > most:
+            raise ConvergenceError(f"{wanted} digits would need too many nodes")
+        error = mpmath.mpf(10) ** (lost - wanted)
+        return {"y": mpmath.mpf(1)}, {"root": {"y": error}}, 1
+
+    _, budget, _ = with_spare_digits(lambda wanted: solved(wanted, 13), 40)
+    assert budget["root"]["y"] < 1e-40
+    few = r"40 digits were asked for, and a result is known to 27 only; ask for fewer .*: 54 digits"
+    with pytest.raises(ConvergenceError, match=few):
+        with_spare_digits(lambda wanted: solved(wanted, 13, most=50), 40)
+    # The last digit asked for may be uncertain.
+    values, _, _ = with_spare_digits(lambda wanted: solved(wanted, 1, most=40), 40)
+    assert values == {"y": 1}
+
+
+def test_grids_whose_digits_grow_too_slowly_are_refused():
+    grid = SimpleNamespace(last_level=3)
+    lines = SimpleNamespace(_grid=grid, _digits=40, _ctx=local_context(40))
+    # Twelve digits on the third level are at most 24 on the last one.
+    refused = r"more than 4e.05 nodes: level 2 of the grids has 12, the one before 6"
+    with pytest.raises(ConvergenceError, match=refused):
+        Lines.require_growth(lines, 2, [0, mpmath.mpf("5e-7"), mpmath.mpf("5e-13")])
+    Lines.require_growth(lines, 2, [0, mpmath.mpf("1e-12"), mpmath.mpf("1e-22")])
 
 
 def test_a_division_by_zero_is_no_solution():

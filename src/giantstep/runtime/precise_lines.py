@@ -4,7 +4,8 @@ Steps of the trapezoidal rule are halved from level to level; where tables have 
 is cut at moving points, composite Gauss–Legendre rules have their order doubled. Grids are as
 :mod:`.product_grids` in floats, but each level has its steps divided by sqrt(2), and rules between
 break points by turns twice as many nodes on longer panels, and the usual panels with these; two
-levels that agree tell of the error.
+levels that agree tell of the error. Where poles in an inner node go away as one over the node, as
+those of tanh(u**2*a + u*b*z) in z, each node has a step of its own, and the line is that of log u.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .rules import (
     folded,
     legendre,
     legendre_order,
+    trapezoidal_step,
 )
 
 # Of the density at the end of the grid, beyond the digits asked for.
@@ -34,12 +36,19 @@ _GRID_STEP = 0.2
 _GRID_FLOAT_DIGITS = 16
 # Of the digits, the share that the first rule should reach; the next one has sqrt(2) times as many.
 _GRID_FIRST_SHARE = 0.7
+# Where poles tell the step, a rule has no digits to spare: the second one is said to have 1.3 times
+# those of the first less one, and solutions have some less than integrals.
+_POLE_GROWTH, _POLE_MORE_DIGITS = 1.3, 4
 _GRID_LONGER_REACH = 1.05
 # Each level multiplies the digits by so much, where the nearest poles decide, or nothing but the
 # normal density.
 _GRID_LEAST_GROWTH, _GRID_MOST_GROWTH = math.sqrt(2.0), 2.0
 # Digits for each node of a panel at the first level: fewer nodes than on a line.
 _GRID_ORDER_SHARE = 2.5
+# Exponent beyond the digits, for poles of derivatives, which are of higher order.
+_POLE_SPARE = 16.0
+# Different steps of inner rules between one and its half.
+_STEPS_TO_HALF = 8
 # A node takes a tenth of a millisecond in each iteration, or a twentieth of that in fast numbers.
 MOST_NODES = 400_000
 MOST_VARIABLES = 3
@@ -68,12 +77,19 @@ class PreciseGrid:
         self._find_breaks = [namespace[f"product_breaks_{name}"] for name in inner_nodes]
         self._on_grid = namespace["product_tables"]
         self._nested = bool(namespace["NESTED"])
+        fading, self._power = namespace["FADING"], namespace["POWER"]
+        self._halved = [name in namespace["EVEN"] for name in inner_nodes]
+        self._distances = [fading.get(name) for name in inner_nodes]
+        # Of poles in inner nodes, times |node|; none before the unknowns are known.
+        self._poles: list[float | None] = [None for _ in inner_nodes]
         self._breaks, self._even, self._tables = breaks, even, tables
         somewhere = [ctx.mpf(_PROBES[1])] * len(widths)
         cut = [bool(f(*somewhere[: k + 1], *values)) for k, f in enumerate(self._find_breaks)]
         self._cut = [bool(breaks), *cut]
         share = max(1.0, _GRID_FIRST_SHARE * digits / _GRID_FLOAT_DIGITS)
         self._widths = [width / share for width in widths]
+        first_digits = (digits + _POLE_MORE_DIGITS) / _POLE_GROWTH
+        self._first_digits = max(first_digits, _GRID_FLOAT_DIGITS)
         self._known: dict[Any, Rule] = {}
         self._legendre: dict[int, Rule] = {}
 
@@ -85,8 +101,15 @@ class PreciseGrid:
             level += 1
         return level
 
-    def arrays(self, level: int) -> list[Sequence[Any]]:
+    @property
+    def fades(self) -> bool:
+        """Whether rules become other ones where parameters and unknowns are known."""
+        return any(self._distances)
+
+    def arrays(self, level: int, known: Mapping[str, Any] | None) -> list[Sequence[Any]]:
         """Return weights, node, inner nodes and tables.
+
+        `known` holds parameters and unknowns, as far as they are.
 
         Raises
         ------
@@ -95,6 +118,8 @@ class PreciseGrid:
         """
         ctx = self._ctx
         reach = self._reach(level)
+        if known is not None:
+            self._poles = [min(map(float, d(known))) if d else None for d in self._distances]
         if self._nodes(level) > MOST_NODES:
             raise ConvergenceError(
                 f"{self._digits} digits of an average over {len(self._widths)} variables at once "
@@ -102,22 +127,29 @@ class PreciseGrid:
                 "fewer digits"
             )
         points: list[tuple[Point, Any]] = []
-        line = self._line(self._breaks, self._widths[0], reach, level)
-        for x, w in (folded(line) if self._even else line).pairs():
+        for x, w in self._outer(reach, level).pairs():
             points.append(((x,), w))
-        for find, width in zip(self._find_breaks, self._widths[1:], strict=True):
+        inner = zip(
+            self._find_breaks, self._widths[1:], self._poles, self._halved, strict=True
+        )  # fmt: skip
+        for find, width, pole, halved in inner:
             extended = []
             for point, weight in points:
                 # Nested averages are taken at each node by themselves.
                 counted = point[1:] if self._nested else point
                 left = ctx.sqrt(max(reach**2 - sum(x * x for x in counted), 0))
                 breaks = find(*point, *self._values)
-                line = self._line(breaks, width, left, level)
+                step = self._step(width, level)
+                if pole is not None:
+                    step = self._pole_step(pole, point, level)
+                line = self._line(breaks, step, left, level)
+                line = folded(line) if halved else line
                 extended += [((*point, x), weight * w) for x, w in line.pairs()]
             points = extended
-        known = {x: self._tables(x) for x in dict.fromkeys(p[0] for p, _ in points)}
+        tables = {x: self._tables(x) for x in dict.fromkeys(p[0] for p, _ in points)}
         rows = [
-            (w, *p, *known[p[0]], *self._on_grid(*p, *self._values, known[p[0]])) for p, w in points
+            (w, *p, *tables[p[0]], *self._on_grid(*p, *self._values, tables[p[0]]))
+            for p, w in points
         ]
         return list(zip(*rows, strict=True))
 
@@ -130,12 +162,43 @@ class PreciseGrid:
     def _panels(self, level: int) -> tuple[int, Any]:
         """Return order and longest panel of rules between break points."""
         order = legendre_order(self._ctx, self._digits, _GRID_ORDER_SHARE)
-        return order + (level + 1) // 2, GRID_PANEL * self._ctx.sqrt(1 + level % 2)
+        # Twice the nodes on longer panels have more digits for each than those on the usual ones.
+        return order + 1 + level // 2, GRID_PANEL * self._ctx.sqrt(2 - level % 2)
 
     def _step(self, width: float, level: int) -> float:
         return _GRID_STEP * width / math.sqrt(2.0) ** level
 
-    def _line(self, breaks: Iterable[Any], width: float, reach: Any, level: int) -> Rule:
+    def _exponent(self, level: int) -> float:
+        digits = self._first_digits * _POLE_GROWTH**level
+        return math.log(10.0) * digits + _POLE_SPARE
+
+    def _pole_step(self, pole: float, point: Point, level: int) -> float:
+        """Return the step for poles at a distance of one over the node, or a little less.
+
+        Equal steps share their nodes. Far out little is asked for.
+        """
+        density = sum(float(x) ** 2 for x in point) / 2
+        exponent = max(self._exponent(level) - density, _POLE_SPARE)
+        step = trapezoidal_step(pole / abs(float(point[0])), exponent=exponent)
+        return 2.0 ** (math.floor(_STEPS_TO_HALF * math.log2(step)) / _STEPS_TO_HALF)
+
+    def _outer(self, reach: Any, level: int) -> Rule:
+        """Return the rule of the node."""
+        ctx = self._ctx
+        if all(pole is None for pole in self._poles):
+            line = self._line(self._breaks, self._step(self._widths[0], level), reach, level)
+            return folded(line) if self._even else line
+        # A singularity as of exp(-1/u**2) at u = 0: with u = exp(t) integrands are analytic where
+        # |Im t| < pi/4, for there neither that nor the normal density grows.
+        h = ctx.mpf(trapezoidal_step(math.pi / 4, exponent=self._exponent(level)))
+        first = -math.ceil(self._exponent(level) / ((1 + self._power) * float(h)))
+        right = [ctx.exp(k * h) for k in range(first, int(ctx.floor(ctx.log(reach) / h)) + 1)]
+        weights = [h * x * ctx.npdf(x) for x in right]
+        if self._even:
+            return Rule(right, [2 * w for w in weights], level)
+        return Rule([*(-x for x in right[::-1]), *right], [*weights[::-1], *weights], level)
+
+    def _line(self, breaks: Iterable[Any], step: float, reach: Any, level: int) -> Rule:
         ctx = self._ctx
         breaks = tuple(breaks)
         if breaks:
@@ -149,7 +212,7 @@ class PreciseGrid:
                     # The next node has the same reach, and often the same breaks.
                     self._known[breaks, reach] = known
             return known
-        h = ctx.mpf(self._step(width, level))
+        h = ctx.mpf(step)
         count = int(ctx.floor(reach / h))
         known = self._known.get(h)
         if known is None or len(known.nodes) < 2 * count + 1:
@@ -161,6 +224,12 @@ class PreciseGrid:
     def _nodes(self, level: int) -> float:
         """Estimate the nodes of a level; of pieces between break points those of whole panels."""
         reach, n = float(self._reach(level)), len(self._widths)
+        if n == 2 and self._poles[0] is not None:
+            line = [(float(x),) for x in self._outer(self._reach(level), level).nodes]
+            each = [self._pole_step(self._poles[0], x, level) for x in line]
+            ends = [math.sqrt(max(reach**2 - x**2, 0)) for (x,) in line]
+            nodes = math.fsum(2 * end / h + 1 for end, h in zip(ends, each, strict=True))
+            return nodes / 2 ** sum(self._halved)
         ball = ball_volume(n - 1, reach) * 2 * reach if self._nested else ball_volume(n, reach)
         order, longest = self._panels(level)
         panel = float(longest) / (3 * 2 ** (order - 1))
@@ -168,7 +237,7 @@ class PreciseGrid:
             panel if cut else self._step(width, level)
             for width, cut in zip(self._widths, self._cut, strict=True)
         )
-        return ball / steps / (2 if self._even else 1)
+        return ball / steps / 2 ** (self._even + sum(self._halved))
 
 
 # Where the inner step is checked and the size of the tables is measured: outer nodes at which
@@ -251,10 +320,15 @@ class Lines:
                 f"{int(now)}, the one before {int(before)}; ask for fewer digits"
             )
 
-    def arrays(self, level: int) -> list[Sequence[Any]]:
-        """Return weights, nodes and tables."""
+    @property
+    def fades(self) -> bool:
+        """Whether rules become other ones where parameters and unknowns are known."""
+        return self._grid is not None and self._grid.fades
+
+    def arrays(self, level: int, known: Mapping[str, Any] | None = None) -> list[Sequence[Any]]:
+        """Return weights, nodes and tables; a grid may look at parameters and unknowns."""
         if self._grid is not None:
-            return self._grid.arrays(level)
+            return self._grid.arrays(level, known)
         longer = self._ctx.mpf(LONGER_REACH) ** level if self._kernel.moving else 1
         rule = outer_rule(
             self._ctx, self._digits, self._reach * longer, self._step / 2**level, level,

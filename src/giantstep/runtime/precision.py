@@ -47,8 +47,12 @@ _ROUGH = 1e-4
 _LEFT_OVER = 1e-2
 # Values of erf that a context remembers.
 _MOST_KNOWN = 50_000
+# Of a grid on which explicit unknowns are evaluated at the start.
+_ROUGHEST_LEVEL = -6
 # Each round carries as many more digits as the last one has lost.
 _MOST_ROUNDS = 3
+# The last digits asked for may be uncertain, beside the one more that is aimed at.
+_MOST_MISSING = 2
 # The shift has one shape of many.
 _OTHER_SHAPES = 100
 
@@ -89,7 +93,7 @@ def with_spare_digits(
     ConvergenceError
         If there is no solution to `digits` digits.
     """
-    carried = digits
+    carried, reason = digits, ""
     found = solved(carried)
     # What conditioning costs is known only near the root, which the first rounds may not be.
     for _ in range(_MOST_ROUNDS):
@@ -99,9 +103,17 @@ def with_spare_digits(
         carried += int(more)
         try:
             found = solved(carried)
-        except ConvergenceError:
-            # What holds of the last solution is kept where more digits are out of reach.
+        except ConvergenceError as error:
+            # More digits are out of reach; the last solution may have enough of them.
+            reason = f": {error}"
             break
+    missing = _missing(digits, *found[:2])
+    if missing > _MOST_MISSING:
+        reached = max(digits + 1 - missing, 0)
+        raise ConvergenceError(
+            f"{digits} digits were asked for, and a result is known to {reached} only; ask for "
+            f"fewer digits{reason}"
+        )
     return found
 
 
@@ -231,6 +243,16 @@ def solve_precisely(
                 state=list(begin),
             ) from None
 
+    def known() -> dict[str, Any] | None:
+        """Return parameters and unknowns, at first those that follow from the start."""
+        if lines is None or not lines.fades:
+            return None
+        out: list[Any] = list(solved[-1].out) if solved else [ctx.zero] * len(kernel.outputs)
+        if not solved:
+            rough = lines.arrays(_ROUGHEST_LEVEL)
+            solve(rough, begin, out, [0, ctx.zero, ctx.zero], held=ctx.inf)
+        return {**values, **dict(zip(kernel.outputs, out, strict=True))}
+
     count = MOST_HALVINGS + (0 if breaks or kernel.panels or kernel.inner_nodes else _COARSE_RULES)
     composite, grid = bool(breaks) or kernel.panels, bool(kernel.inner_nodes)
     solved: list[_Level] = []
@@ -246,15 +268,16 @@ def solve_precisely(
         arrays: list[Sequence[Any]] = []
         reach = usual_reach(ctx, digits) * ctx.mpf(LONGER_REACH) ** level
         if lines is not None:
-            arrays += lines.arrays(level)
+            arrays += lines.arrays(level, known())
         if kernel.panels:
             arrays += panel_rule(ctx, digits, reach, level)
         out: list[Any] = [ctx.zero] * len(kernel.outputs)
         info = [0, ctx.zero, ctx.zero]
         ends = {"reach": reach} if kernel.panels else {}
         # On the many nodes of a grid one step of Newton's method: what it leaves is the square of
-        # the difference to the level before, which is below what that says of this level.
-        options = {**ends, "rough": ctx.mpf(_ROUGH)} if grid else ends
+        # the difference to the level before, which is below what that says of this level. The
+        # first level starts from floats, of which one step would leave some 25 digits.
+        options = {**ends, "rough": ctx.mpf(_ROUGH)} if grid and solved else ends
         start = begin
         if solved:
             start = [solved[-1].out[kernel.outputs.index(name)] for name in kernel.unknowns]

@@ -301,7 +301,8 @@ def _table_parts(lowered: LoweredSystem) -> list[str]:
     )
     made = ["tables"]
     if product is not None:
-        made += ["NESTED", "product_tables", *(f"product_breaks_{s}" for s in product.symbols)]
+        made += ["NESTED", "FADING", "POWER", "EVEN", "product_tables"]
+        made += [f"product_breaks_{s}" for s in product.symbols]
     returned = ", ".join(f'"{name}": {name}' for name in made)
     code = {p: sp.Symbol(name, **p.assumptions0) for p, name in names.items()}
     return [

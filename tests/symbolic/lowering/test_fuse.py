@@ -110,6 +110,14 @@ def test_linear_blocks_are_solved_exactly():
     assert found == exact
 
 
+def test_the_size_of_a_normal_distribution_function_is_its_own():
+    # SymPy writes Φ(s) as 1 - erfc(s/√2)/2, whose terms are of size one where it is 3e-89.
+    tail = sp.erfc(-s / sp.sqrt(2)) / 2
+    assert tail.is_Add
+    size = magnitude(3 * tail**2 * sp.exp(s) + t).subs({s: -20, t: 0})
+    assert 0 < size.evalf() < 1e-180
+
+
 def test_magnitude_bounds_every_partial_sum():
     value = 3 * s - 2 * t**2 + s * (t - p)
     point = {s: sp.Rational(-1, 2), t: sp.Rational(3, 2), p: sp.Integer(2)}

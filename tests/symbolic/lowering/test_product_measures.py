@@ -25,6 +25,11 @@ from giantstep.symbolic.gaussian.expectation import (
 from giantstep.symbolic.losses.proximal import MoreauEnvelope
 from giantstep.symbolic.lowering.hoist import hoist
 from giantstep.symbolic.lowering.lowered import lower
+from giantstep.symbolic.lowering.product_measures import (
+    ProductMeasure,
+    even_nodes,
+    fading_poles,
+)
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 from .generated_code import module_of
@@ -329,6 +334,38 @@ def test_digits_meet_closed_forms():
     value, closed = BELL
     found = giantstep.lower(system(value)).solve(**POINT, digits=20, progress=False)
     assert abs(found.q - root(closed)) < mpmath.mpf(10) ** -20
+
+
+def test_poles_that_go_away_where_the_node_vanishes_are_found():
+    u, inner = sp.symbols("u inner", real=True)
+    argument = u**2 * h + u * sp.sqrt(h) * inner
+
+    def product(*integrands):
+        return ProductMeasure({sp.Function("s")(u): inner}, {}, ((),), ((),), (), (),
+                              integrands=integrands)  # fmt: skip
+
+    smooth = u**2 * sp.tanh(argument), 3 * u**4 / sp.cosh(argument) ** 2
+    found, power = fading_poles(product(*smooth), u)
+    assert power == 2
+    assert [d.simplify() for d in found[inner]] == [sp.pi / (2 * sp.sqrt(h))]
+    # Poles that stay, kinks, growth: nothing is known.
+    for other in (sp.tanh(inner), sp.Abs(inner - u), sp.exp(inner**2 / 4)):
+        assert fading_poles(product(*smooth, u**2 * other), u)[0] == {}
+    assert even_nodes(product(inner**2 * u, sp.Abs(inner) + u)) == [inner]
+    assert even_nodes(product(inner**2 * u, sp.tanh(inner + u))) == []
+
+
+@pytest.mark.slow
+def test_digits_where_averages_are_smooth_but_not_analytic():
+    """E tanh = E tanh² of a + √a z; averaged over a = q k² too, singular like exp(-1/k²) at 0."""
+    argument = k**2 * q + k * sp.sqrt(q) * s
+    one, other = (
+        giantstep.lower(system(h / 2 + a * mean(k**2 * sp.tanh(argument) ** n, k, s)))
+        .solve(**POINT, digits=20, progress=False)
+        for n in (1, 2)
+    )  # fmt: skip
+    assert abs(one.q - other.q) < mpmath.mpf(10) ** -20
+    assert max(one.errors["q"], other.errors["q"]) < mpmath.mpf(10) ** -20
 
 
 def test_few_digits_of_a_jump():
