@@ -73,6 +73,10 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
             )
             for x, d in lowered.stated.domains.items()
         ),
+        conditions=tuple(
+            str(x.xreplace({s: sp.Symbol(name) for s, name in identifiers.items()}))
+            for x in lowered.stated.conditions
+        ),
         easier=None if lowered.system.easier is None else identifiers[lowered.system.easier],
     )
 

@@ -29,6 +29,7 @@ from .inner_averages import InnerAverage, InnerScale
 from .measures import break_points, describe_measures
 from .parity import averages_are_even
 from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename, validate
+from .rows import SUM_ROUNDING
 from .schedule import Scheduler
 
 
@@ -62,7 +63,9 @@ def _measures_text(hoisted: Any, nodes: Mapping[Any, Any]) -> str:
 
 
 def lower_to_program(
-    system: SaddlePointSystem, stages: MutableMapping[str, Callable[[], str]]
+    system: SaddlePointSystem,
+    stages: MutableMapping[str, Callable[[], str]],
+    domains: Mapping[sp.Symbol, sp.Interval],
 ) -> tuple[Program, HoistedSystem]:
     """Run all passes.
 
@@ -72,6 +75,8 @@ def lower_to_program(
     stages : mutable mapping from str to callable
         Receives what returns the text of each stage: printing costs as much as a pass, and is
         done for those who ask.
+    domains : mapping from Symbol to Interval
+        Of unknowns, those that have coordinates in the system, too.
 
     Raises
     ------
@@ -120,6 +125,16 @@ def lower_to_program(
     inner = [functions[f] for f in on_grid]
     scheduler = Scheduler(hoisted.node, functions, fresh, inner=inner)
     steps = _schedule(tasks, scheduler, parameters, system.safeguarded)
+    ranges = {symbols[x]: domain for x, domain in domains.items()}
+    bounds: list[Assign] = []
+    for condition in system.conditions:
+        value = rename(condition, symbols)
+        # What rounding leaves of a difference is no violation.
+        margin = sp.Float(SUM_ROUNDING) * magnitude(value)
+        bounds.append(Assign(fresh("bound_"), _accurate(value + margin)))
+        ranges[bounds[-1].target] = sp.Interval(0, sp.oo)
+    # By themselves, so that no result changes with what it shares.
+    steps += scheduler.order(bounds, {*parameters}.union(*(step.writes for step in steps)))
     program = Program(
         name=system.name,
         documentation=system.title or system.name,
@@ -130,6 +145,7 @@ def lower_to_program(
         magnitudes=magnitudes,
         even=False,
         roots=scheduler.roots.functions,
+        ranges=ranges,
     )
     if any(isinstance(loop.measure, Line) for loop in program.loops()):
         program = replace(program, tables=(hoisted.node, *functions.values()))

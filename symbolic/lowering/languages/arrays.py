@@ -188,6 +188,10 @@ class VectorSource:
                 first += len(step.unknowns)
             else:
                 lines += self._step(step)
+        lines += [
+            f"    report = without(report, {x.lhs} {x.rel_op} {self._print(x.rhs)})"
+            for x in self.program.outside
+        ]
         lines += [f"    return {self._stack(self.program.outputs)}, report", ""]
         return "\n".join(lines)
 
@@ -345,6 +349,12 @@ def after_linear(report, matrix, right, solution):
     gap = xp.abs(xp.sum(terms, axis=1) - right)
     relative = xp.where(size > 0, gap / xp.where(size > 0, size, 1.0), 0.0)
     return iterations, xp.maximum(residual, xp.max(relative, axis=0)), inverses, converged
+
+
+def without(report, outside):
+    """Add to a report where a solution is none."""
+    *others, converged = report
+    return *others, converged & ~outside
 
 
 def shift(unknowns, moves, logarithmic):
