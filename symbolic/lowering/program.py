@@ -135,7 +135,7 @@ class _Validator:
             if x not in self.known:
                 raise self.error(f"the output {x} is never assigned")
         self.check_uses(sp.Tuple(*program.ranges), self.known, "ranges")
-        for x, size in program.magnitudes.items():
+        for x, size in program.sizes.items():
             if not {x, size} <= set(program.outputs):
                 raise self.error(f"the magnitude {size} of {x} has to be an output, as {x} itself")
 
@@ -546,6 +546,8 @@ class Program:
     magnitudes : mapping from Symbol to Symbol
         For outputs that are differences: the output that holds the sum of the absolute values of
         their terms, which sets the scale of their errors.
+    terms : mapping from Symbol to Symbol
+        The same for unknowns that follow explicitly, without averages.
     even : bool
         Every sum over a `Line` is over an even function of the node, so half the nodes suffice.
     roots : tuple of ScalarRoot
@@ -567,6 +569,12 @@ class Program:
     roots: tuple[ScalarRoot, ...] = ()
     inner_nodes: tuple[sp.Symbol, ...] = ()
     ranges: Mapping[sp.Symbol, sp.Interval] = field(default_factory=dict)
+    terms: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> dict[sp.Symbol, sp.Symbol]:
+        """Outputs that are sums, with those outputs that hold the size of their terms."""
+        return {**self.magnitudes, **self.terms}
 
     @property
     def outside(self) -> tuple[sp.Rel, ...]:

@@ -54,7 +54,7 @@ def _attempted(call: str) -> list[str]:
 
 def derived_outputs(program: Program) -> list[int]:
     """Return places of outputs that follow from others, of whose terms no sum of sizes is known."""
-    scales = {*map(str, program.magnitudes), *map(str, program.magnitudes.values())}
+    scales = {*map(str, program.magnitudes), *map(str, program.sizes.values())}
     known = scales | {*map(str, program.newton_unknowns)}
     return [k for k, x in enumerate(program.outputs) if str(x) not in known]
 
@@ -353,7 +353,7 @@ class _Rows:
         derived = set(derived_outputs(program))
         sizes = {
             self.outputs.index(str(x)): self.outputs.index(str(size))
-            for x, size in program.magnitudes.items()
+            for x, size in program.sizes.items()
         }
         plain = {str(x) for newton in self.newtons for x in _plain_unknowns(newton)}
         lines = []
@@ -362,10 +362,12 @@ class _Rows:
         for k, x in enumerate(self.outputs):
             if not self.unknowns:
                 continue
-            size = f"max(abs(x[{k}]), x[{sizes[k]}])" if k in sizes else f"abs(x[{k}])"
             margin = f"{GROWTH + 1} * " if k in derived else ""
             vanishing = "state[2] * " + ("(1.0 + state[2])" if x in plain else "state[2]")
-            term = f"{margin}state[2] * {size}" + (f" + {vanishing}" if plain else "")
+            term = f"{margin}state[2] * abs(x[{k}])"
+            if k in sizes:
+                term = f"state[2] * max({margin}abs(x[{k}]), x[{sizes[k]}])"
+            term += f" + {vanishing}" if plain else ""
             lines.append(f"rounding[{k}] = {term}")
         if set(self.unknowns) <= set(self.outputs):
             lines += self.movements(solved, plain)
