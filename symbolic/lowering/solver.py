@@ -148,7 +148,7 @@ class _Solve:
             density = self.placeholder(1 / sp.sqrt(2 * sp.pi))
             head.append(f"density_scale = {density}")
         head += [f"{name} = array({length})" for name, length in self.arrays.items()]
-        tail = []
+        tail: list[str] = []
         for x in program.outside:
             tail += [f"if {x.lhs} {x.rel_op} {self.placeholder(x.rhs)}:", "    converged = False"]
         tail += [f"out[{k}] = {x}" for k, x in enumerate(program.outputs)]
