@@ -51,6 +51,11 @@ class Comparison:
         """Whether the mean is within the tolerance; a mean that is not a number is not."""
         return abs(self.mean - self.theory) <= self.tolerance
 
+    def deviation(self, scale: float) -> float:
+        """Return mean minus theory in units of a scale; zero, or infinite, where that is zero."""
+        difference = self.mean - self.theory
+        return difference / scale if scale else difference and difference * math.inf
+
     def details(self) -> dict[str, float | int | bool]:
         """Return all figures; with a dimension also d (mean/theory − 1), which measures a bias."""
         result: dict[str, float | int | bool] = {
@@ -58,7 +63,7 @@ class Comparison:
             "mean": self.mean,
             "standard_error": self.standard_error,
             "stated_bias": self.bias,
-            "deviation_in_standard_errors": (self.mean - self.theory) / self.standard_error,
+            "deviation_in_standard_errors": self.deviation(self.standard_error),
             "passed": self.passed,
         }
         if self.dimension is not None:
@@ -84,7 +89,7 @@ def finding(comparisons: Sequence[Comparison], what: str) -> Finding:
     if not comparisons:
         return Finding(False, f"no {what} were compared")
     failed = [c for c in comparisons if not c.passed]
-    worst = max(comparisons, key=lambda c: abs(c.mean - c.theory) / c.tolerance)
+    worst = max(comparisons, key=lambda c: abs(c.deviation(c.tolerance)))
     summary = (
         f"{len(comparisons) - len(failed)} of {len(comparisons)} {what} within 4 standard errors "
         f"and the stated bias; closest to the tolerance: {worst.name}: {worst.mean:.5g} ± "

@@ -15,7 +15,7 @@ from .cache import FileCache
 
 @dataclass(frozen=True)
 class Range:
-    """Where an unknown can be; a solution outside is none."""
+    """Where a number can be."""
 
     name: str
     lower: float
@@ -77,7 +77,9 @@ class KernelCode:
         a grid. Then `table_source` defines ``product_scales``, ``product_tables`` and
         ``product_breaks_NAME`` too.
     ranges : tuple of Range
-        Of results that have one.
+        Of results that have one. The solver holds a solution outside for none.
+    conditions : tuple of str
+        Expressions that are negative at no solution, which the solver sees to as well.
     easier : str or None
         A positive parameter; equations are easier where it is larger.
     """
@@ -100,6 +102,7 @@ class KernelCode:
     unknown_results: tuple[str, ...] = ()
     inner_nodes: tuple[str, ...] = ()
     ranges: tuple[Range, ...] = ()
+    conditions: tuple[str, ...] = ()
     easier: str | None = None
 
     @property

@@ -40,7 +40,7 @@ _REMEDY = "a larger ridge penalty makes the equations easier"
 # Of unknowns that are larger, a value without any digit is no solution.
 RUN_OFF = 1e4
 # Relative residual of equations that count as solved where an output is not finite.
-_SOLVED = 1e-8
+SOLVED = 1e-8
 
 Array = NDArray[np.float64]
 
@@ -162,8 +162,6 @@ def solve_rows(
                 np.maximum(column[part], least, out=column[part])
         iterations[part], residual[part] = np.abs(info[:, 0]), info[:, 1]
         converged[part] = np.isfinite(tables[0]).all(axis=1) & (info[:, 0] >= 0)
-        for known in code.ranges:
-            converged[part] &= known.holds(tables[0][:, code.outputs.index(known.name)])
         converged[part] &= ~_run_off(tables[0][:, unknowns], tables[1][:, unknowns])
 
     _in_chunks(work, n, workers)
@@ -175,8 +173,9 @@ def unsolved_rows(found: BatchSolution) -> NDArray[np.int64]:
 
     Not among them are rows with a solution at which an output is not finite.
     """
-    finite = np.isfinite([*found.values.values(), *found.errors.values()]).all(axis=0)
-    return np.flatnonzero(~found.converged & (finite | ~(found.residual < _SOLVED)))
+    finite = np.isfinite([*found.values.values()]).all(axis=0)
+    finite &= ~np.isnan([*found.errors.values()]).any(axis=0)
+    return np.flatnonzero(~found.converged & (finite | ~(found.residual < SOLVED)))
 
 
 def _run_off(values: Array, errors: Array) -> NDArray[np.bool_]:
@@ -210,7 +209,7 @@ def refusal(
         for name, column in found.values.items()
         if not np.isfinite(column[k])
     ] or [f"a term of {name}" for name, column in found.errors.items() if np.isnan(column[k])]
-    if residual < _SOLVED and lost:
+    if residual < SOLVED and lost:
         unknowns = dict.fromkeys((*kernel.code.unknowns, *kernel.code.unknown_results))
         solution = ", ".join(
             f"{name} = {found.values[name][k]:.10g}" for name in unknowns if name in found.values

@@ -73,6 +73,10 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
             )
             for x, d in lowered.stated.domains.items()
         ),
+        conditions=tuple(
+            str(x.xreplace({s: sp.Symbol(name) for s, name in identifiers.items()}))
+            for x in lowered.stated.conditions
+        ),
         easier=None if lowered.system.easier is None else identifiers[lowered.system.easier],
     )
 
@@ -199,7 +203,7 @@ def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors 
         }
         for d in program.data
     }
-    hidden = {str(size) for size in program.magnitudes.values()}
+    hidden = {str(size) for size in program.sizes.values()}
     outputs = [str(x) for x in program.outputs if str(x) not in hidden]
     points: list[dict[str, float]] = []
     results: list[dict[str, tuple[float, float]]] = []

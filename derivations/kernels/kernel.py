@@ -18,7 +18,7 @@ from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import positive_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode, LoadedKernel
-from ...numeric.saddle_point_solver import RUN_OFF, BatchSolution, refusal
+from ...numeric.saddle_point_solver import RUN_OFF, SOLVED, BatchSolution, refusal
 from ...pages import Typeset
 from ..certificates.certificate import certificate_wanted
 from ..curves import Curve
@@ -651,6 +651,11 @@ def _unsolved(
         for known, value in outside.items()
         if np.isfinite(value)
     ]
+    if loaded.code.conditions and not hints and batch.residual[first] < SOLVED:
+        hints.append(
+            "the equations were solved only where one of these is negative, so that it is not the "
+            f"solution that is meant: {'; '.join(loaded.code.conditions)}"
+        )
     if not np.isfinite(batch.residual[first]):
         hints.append("the equations are not finite where the iteration starts or leads")
     return refusal(loaded, rows, batch, remedy="; ".join([*hints, _REMEDY]))

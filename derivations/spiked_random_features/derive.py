@@ -248,7 +248,7 @@ def _derivation(student: str, teacher: str, **case: Any) -> Derivation:
     with deriving(f"{student} features", 1):
         model = symbolic_model(student, teacher, **case)
         program, definitions = model.program, model.free_energy.free_energy.definitions
-        scales = set(program.magnitudes.values())
+        scales = set(program.sizes.values())
         mapping_source = mapping_error = ""
         try:
             mapping_source = mapping_functions(model.student, model.teacher)

@@ -878,6 +878,8 @@ def letters_free_energy(
             definitions=letters.coefficients(student)
             | label_moments(teacher, gamma * kappa, aligned=aligned),
             source="Cui et al., arXiv 2402.04980, C.8, in the closed form derived here",
+            # The logarithm of its determinant is part of S, of which only derivatives are left.
+            positive=(letters.v1,) if bulk == "iid" else (),
         ),
         prediction,
         norm=sp.Add(*letters.q2),

@@ -8,7 +8,7 @@ substituted and nothing is differentiated twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import sympy as sp
@@ -146,19 +146,33 @@ class Abs(sp.Abs):
         return cls(-x) if x.could_extract_minus_sign() else None
 
 
-def magnitude(value: sp.Expr) -> sp.Expr:
-    """Replace every term of every sum by its :class:`Size`, under averages too."""
+def magnitude(value: sp.Expr, sizes: Mapping[sp.Symbol, sp.Expr] | None = None) -> sp.Expr:
+    """Replace every term of every sum by its :class:`Size`, under averages too.
+
+    Symbols in `sizes` are themselves sums, whose terms have the size that stands there.
+    """
     if isinstance(value, GaussianExpectation | DataAverage | InnerAverage):
-        return value.func(magnitude(value.args[0]), *value.args[1:])
+        return value.func(magnitude(value.args[0], sizes), *value.args[1:])
     # Φ(x), which SymPy writes as 1 - erfc(x/√2)/2, is computed as one function: its size is its
     # own. Where it is tiny, as in quotients of tails, terms of size one would outweigh all others.
     if is_tail(value):
         return value
     if value.is_Add or value.is_Mul:
-        return value.func(*map(magnitude, value.args))
+        return value.func(*(magnitude(x, sizes) for x in value.args))
     if value.is_Pow and value.exp.is_Integer and value.exp > 0:
-        return magnitude(value.base) ** value.exp
-    return Size(value)
+        return magnitude(value.base, sizes) ** value.exp
+    return Size(value) if sizes is None or value not in sizes else sizes[value]
+
+
+def cancels(value: sp.Expr, sizes: Collection[sp.Symbol]) -> bool:
+    """Tell whether terms of a scalar may cancel, or those of a symbol of `sizes` in it."""
+    if value.is_Add and not (
+        all(x.is_nonnegative for x in value.args) or all(x.is_nonpositive for x in value.args)
+    ):
+        return True
+    if value.is_Add or value.is_Mul or (value.is_Pow and value.exp.is_Integer and value.exp > 0):
+        return any(cancels(x, sizes) for x in value.args)
+    return value in sizes
 
 
 def _newton(

@@ -14,7 +14,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import EmissionError
-from ..expressions.averages import DataAverage, outermost as nodes_of
+from ..expressions.averages import Binding, DataAverage, outermost as nodes_of
 from ..gaussian.accuracy import rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.jumps import integrate_deltas
@@ -23,12 +23,13 @@ from ..losses.proximal import MoreauEnvelope, Proximal
 from ..systems.equations import block_structure
 from ..systems.random_matrix import MarchenkoPasturAverage
 from ..systems.saddle_point import SaddlePointSystem
-from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
+from .fuse import Explicit, FreshSymbols, NewtonTask, Task, cancels, fuse, magnitude
 from .hoist import HoistedSystem, hoist, outermost
 from .inner_averages import InnerAverage, InnerScale
 from .measures import break_points, describe_measures
 from .parity import averages_are_even
 from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename, validate
+from .rows import SUM_ROUNDING
 from .schedule import Scheduler
 
 
@@ -62,7 +63,9 @@ def _measures_text(hoisted: Any, nodes: Mapping[Any, Any]) -> str:
 
 
 def lower_to_program(
-    system: SaddlePointSystem, stages: MutableMapping[str, Callable[[], str]]
+    system: SaddlePointSystem,
+    stages: MutableMapping[str, Callable[[], str]],
+    domains: Mapping[sp.Symbol, sp.Interval],
 ) -> tuple[Program, HoistedSystem]:
     """Run all passes.
 
@@ -72,6 +75,8 @@ def lower_to_program(
     stages : mutable mapping from str to callable
         Receives what returns the text of each stage: printing costs as much as a pass, and is
         done for those who ask.
+    domains : mapping from Symbol to Interval
+        Of unknowns, those that have coordinates in the system, too.
 
     Raises
     ------
@@ -120,16 +125,34 @@ def lower_to_program(
     inner = [functions[f] for f in on_grid]
     scheduler = Scheduler(hoisted.node, functions, fresh, inner=inner)
     steps = _schedule(tasks, scheduler, parameters, system.safeguarded)
+    ranges = {symbols[x]: domain for x, domain in domains.items()}
+    bounds: list[Assign] = []
+    for condition in system.conditions:
+        value = rename(condition, symbols)
+        # What rounding leaves of a difference is no violation.
+        margin = sp.Float(SUM_ROUNDING) * magnitude(value)
+        bounds.append(Assign(fresh("bound_"), _accurate(value + margin)))
+        ranges[bounds[-1].target] = sp.Interval(0, sp.oo)
+    terms: dict[sp.Symbol, sp.Symbol] = {}
+    for item in (item for task in tasks for item in task.items if isinstance(item, Assign)):
+        x, value = item.target, item.value
+        if x in unknowns and not value.has(Binding, RampAverage) and cancels(value, terms):
+            terms[x] = _magnitude_symbol(x, taken)
+            bounds.append(Assign(terms[x], magnitude(value, terms)))
+    # By themselves, so that no result changes with what it shares.
+    steps += scheduler.order(bounds, {*parameters}.union(*(step.writes for step in steps)))
     program = Program(
         name=system.name,
         documentation=system.title or system.name,
         parameters=parameters,
         tables=(),
         steps=steps,
-        outputs=(*output_symbols, *results_first, *magnitudes.values()),
+        outputs=(*output_symbols, *results_first, *magnitudes.values(), *terms.values()),
         magnitudes=magnitudes,
         even=False,
         roots=scheduler.roots.functions,
+        ranges=ranges,
+        terms=terms,
     )
     if any(isinstance(loop.measure, Line) for loop in program.loops()):
         program = replace(program, tables=(hoisted.node, *functions.values()))

@@ -14,7 +14,7 @@ them and nowhere else, and functions that roots define get the arguments that th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
@@ -134,7 +134,8 @@ class _Validator:
         for x in program.outputs:
             if x not in self.known:
                 raise self.error(f"the output {x} is never assigned")
-        for x, size in program.magnitudes.items():
+        self.check_uses(sp.Tuple(*program.ranges), self.known, "ranges")
+        for x, size in program.sizes.items():
             if not {x, size} <= set(program.outputs):
                 raise self.error(f"the magnitude {size} of {x} has to be an output, as {x} itself")
 
@@ -545,12 +546,16 @@ class Program:
     magnitudes : mapping from Symbol to Symbol
         For outputs that are differences: the output that holds the sum of the absolute values of
         their terms, which sets the scale of their errors.
+    terms : mapping from Symbol to Symbol
+        The same for unknowns that follow explicitly, without averages.
     even : bool
         Every sum over a `Line` is over an even function of the node, so half the nodes suffice.
     roots : tuple of ScalarRoot
         Functions that the expressions call.
     inner_nodes : tuple of Symbol
         Those of the tables that are further Gaussian variables: the arrays run over a grid.
+    ranges : mapping from Symbol to Interval
+        Where scalars are at a solution; one at which they are elsewhere is none.
     """
 
     name: str
@@ -563,6 +568,24 @@ class Program:
     even: bool
     roots: tuple[ScalarRoot, ...] = ()
     inner_nodes: tuple[sp.Symbol, ...] = ()
+    ranges: Mapping[sp.Symbol, sp.Interval] = field(default_factory=dict)
+    terms: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> dict[sp.Symbol, sp.Symbol]:
+        """Outputs that are sums, with those outputs that hold the size of their terms."""
+        return {**self.magnitudes, **self.terms}
+
+    @property
+    def outside(self) -> tuple[sp.Rel, ...]:
+        """Relations of which none holds at a solution; what is no number fulfils none."""
+        found = []
+        for x, known in self.ranges.items():
+            if known.start != -sp.oo:
+                found.append((sp.Le if known.left_open else sp.Lt)(x, known.start, evaluate=False))
+            if known.end != sp.oo:
+                found.append((sp.Ge if known.right_open else sp.Gt)(x, known.end, evaluate=False))
+        return tuple(found)
 
     @property
     def reads(self) -> set[sp.Symbol]:
@@ -636,6 +659,8 @@ class Program:
             nodes = ", ".join(map(str, (self.tables[0], *self.inner_nodes)))
             head += f"\non a grid of nodes ({nodes})"
         tail = f"return {', '.join(map(str, self.outputs))}"
+        if self.outside:
+            tail = f"no solution if {' or '.join(map(str, self.outside))}\n{tail}"
         kinds = "declarations:\n" + describe_declarations(self.declarations)
         steps = [str(step) for step in self.steps]
         return "\n".join([head, *map(str, self.roots), *steps, tail, kinds])

@@ -54,7 +54,7 @@ def _attempted(call: str) -> list[str]:
 
 def derived_outputs(program: Program) -> list[int]:
     """Return places of outputs that follow from others, of whose terms no sum of sizes is known."""
-    scales = {*map(str, program.magnitudes), *map(str, program.magnitudes.values())}
+    scales = {*map(str, program.magnitudes), *map(str, program.sizes.values())}
     known = scales | {*map(str, program.newton_unknowns)}
     return [k for k, x in enumerate(program.outputs) if str(x) not in known]
 
@@ -359,17 +359,18 @@ class _Rows:
         derived = set(derived_outputs(program))
         sizes = {
             self.outputs.index(str(x)): self.outputs.index(str(size))
-            for x, size in program.magnitudes.items()
+            for x, size in program.sizes.items()
         }
         plain = {str(x) for newton in self.newtons for x in _plain_unknowns(newton)}
         known, own = [], []
         for k, x in enumerate(self.outputs):
             of_terms = f"x[{_from(k, sizes[k])}]" if k in sizes else ""
-            size = f"max(abs(x[k]), {of_terms})" if of_terms else "abs(x[k])"
             # Nothing tells how much the terms of outputs that follow from others cancel.
             margin = f"{GROWTH + 1} * " if k in derived else ""
+            size = f"{margin}abs(x[k])"
             vanishing = "state[2] * " + ("(1.0 + state[2])" if x in plain else "state[2]")
-            term = f"{margin}state[2] * {size}" + (f" + {vanishing}" if plain else "")
+            term = f"state[2] * max({size}, {of_terms})" if of_terms else f"state[2] * {size}"
+            term += f" + {vanishing}" if plain else ""
             known.append((k, (f"rounding[k] = {term}",)))
             terms = f" + {SUM_ROUNDING} * {of_terms}" if of_terms else ""
             operator = "+=" if self.unknowns else "="

@@ -148,9 +148,12 @@ class _Solve:
             density = self.placeholder(1 / sp.sqrt(2 * sp.pi))
             head.append(f"density_scale = {density}")
         head += [f"{name} = array({length})" for name, length in self.arrays.items()]
-        tail = [f"out[{k}] = {x}" for k, x in enumerate(program.outputs)]
+        tail: list[str] = []
+        for x in program.outside:
+            tail += [f"if {x.lhs} {x.rel_op} {self.placeholder(x.rhs)}:", "    converged = False"]
+        tail += [f"out[{k}] = {x}" for k, x in enumerate(program.outputs)]
         tail += [
-            "info[0] = iterations if converged else -iterations",
+            "info[0] = iterations if converged else -max(iterations, 1)",
             "info[1] = residual",
             "# A relative error eps of the equations moves no unknown by more than about this; eps",
             "# is four units in the last place, because tables of polynomials of degree 8 cancel.",

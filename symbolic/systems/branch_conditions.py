@@ -129,6 +129,7 @@ class OpenSystem:
             start={},
             domains={},
             easier=None,
+            free_energy=None,
             varying=frozenset(core),
         )
 

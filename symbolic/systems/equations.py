@@ -11,7 +11,7 @@ that are jointly linear form one block, because one pass over the quadrature nod
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar
@@ -21,7 +21,7 @@ from sympy.utilities.iterables import strongly_connected_components
 
 from ...errors import ParameterError, StructureError
 from ...pages import InLatex
-from ..expressions.averages import Average
+from ..expressions.averages import Average, Binding
 from ..expressions.functions import with_cosh, with_real_steps
 from ..expressions.latex_text import written
 from ..gaussian.integration_by_parts import reduced
@@ -58,6 +58,9 @@ class FreeEnergy(InLatex):
     single_sites : tuple of SingleSite
         The single-site measures of a replica-symmetric free energy. They give its stability,
         :meth:`replicon`; `expression` is best made of their averages.
+    positive : tuple of Expr or Matrix
+        What is positive at the solution that is meant, matrices positive definite, where
+        `expression` does not say it: see `conditions`.
     """
 
     expression: sp.Expr
@@ -67,6 +70,7 @@ class FreeEnergy(InLatex):
     definitions: Mapping[sp.Expr, sp.Expr] = field(default_factory=dict)
     source: str = ""
     single_sites: tuple[SingleSite, ...] = ()
+    positive: tuple[sp.Expr | sp.MatrixBase, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.expression, sp.Expr):
@@ -84,6 +88,28 @@ class FreeEnergy(InLatex):
     def variables(self) -> tuple[sp.Symbol, ...]:
         """All variables in which the free energy is stationary, order parameters first."""
         return (*self.order_parameters, *self.conjugates)
+
+    @property
+    def conditions(self) -> tuple[sp.Expr, ...]:
+        """What is not negative at a solution, in the variables and without averages.
+
+        These are arguments of logarithms and of even roots outside averages, without which the free
+        energy is no real number, and what is declared as `positive`, matrices by their leading
+        minors.
+        """
+        given = [*_real_arguments(self.expression)]
+        for x in self.positive:
+            orders = range(1, x.rows + 1) if isinstance(x, sp.MatrixBase) else ()
+            given += [x[:k, :k].det() for k in orders] or [x]
+        return tuple(
+            dict.fromkeys(
+                x
+                for x in given
+                if not x.is_nonnegative
+                and not x.has(Binding)
+                and not x.free_symbols.isdisjoint(self.variables)
+            )
+        )
 
     def replicon(self) -> sp.Expr:
         """Return the replicon eigenvalue: replica symmetry is stable where it is positive.
@@ -143,6 +169,17 @@ class Equation(InLatex):
         if self.value is None:
             return f"0 = {written(self.residual)}"
         return f"{written(self.unknown)} = {written(self.value)}"
+
+
+def _real_arguments(expr: sp.Expr) -> Iterator[sp.Expr]:
+    """Iterate over what must not be negative for an expression to be real."""
+    # Of a piecewise function the pieces that do not hold may be anything.
+    if isinstance(expr, Binding | sp.Piecewise):
+        return
+    if isinstance(expr, sp.log) or (expr.is_Pow and (2 * expr.exp).is_odd):
+        yield expr.args[0]
+    for x in expr.args:
+        yield from _real_arguments(x)
 
 
 def stationarity(free_energy: FreeEnergy) -> dict[sp.Symbol, sp.Expr]:

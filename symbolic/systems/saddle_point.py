@@ -299,6 +299,13 @@ class SaddlePointSystem(Typeset):
         """The variables that the equations determine."""
         return tuple(e.unknown for e in self.equations)
 
+    @property
+    def conditions(self) -> tuple[sp.Expr, ...]:
+        """What must not be negative at a solution: those conditions of the free energy."""
+        known = {*self.unknowns, *self.parameters}
+        given = () if self.free_energy is None else self.free_energy.conditions
+        return tuple(x for x in given if x.free_symbols <= known)
+
     @cached_property
     def structure(self) -> BlockStructure:
         """In which order the equations are solved, and which of them are linear."""
@@ -330,6 +337,7 @@ class SaddlePointSystem(Typeset):
             known = own(free.parameters)
             free = replace(
                 free, expression=put(free.expression), parameters=known,
+                positive=tuple(x.xreplace(values) for x in free.positive),
                 definitions={put(f): put(value) for f, value in free.definitions.items()},
             )  # fmt: skip
         return self._changed(
@@ -480,6 +488,11 @@ def check_free_energy(free_energy: FreeEnergy) -> None:
         raise ParameterError(
             f"single_sites of a free energy must be a tuple of SingleSite, got {sites!r}"
         )
+    for x in free_energy.positive:
+        if not isinstance(x, sp.MatrixBase):
+            as_expression(x, "positive of a free energy")
+        elif not x.is_symmetric():
+            raise ParameterError(f"positive of a free energy: {x} is no symmetric matrix")
     repeated = _repeated((*free_energy.variables, *free_energy.parameters))
     if repeated:
         raise ParameterError(f"{_names(repeated)} occurs twice among variables and parameters")

@@ -72,6 +72,13 @@ def test_comparisons_count_standard_errors_and_bias():
     assert near.details()["theory"] == 1.1
 
 
+@pytest.mark.parametrize(("theory", "deviation"), [(1.0, 0), (1.5, -math.inf)])
+def test_means_without_standard_error_are_their_theory_or_not(theory, deviation):
+    found = finding([compare("x", theory, np.ones(3)), compare("y", 0.0, np.arange(-2.0, 3))], "m")
+    assert found.passed is (deviation == 0)
+    assert found.details["x"]["deviation_in_standard_errors"] == deviation
+
+
 def test_evidence_rejects_spikes_of_another_length(monkeypatch):
     # Networks that take a step of 1.15 times the size.
     true = claims_spike.one_step_network

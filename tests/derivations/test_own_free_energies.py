@@ -8,6 +8,7 @@ import sympy as sp
 from scipy.optimize import brentq, minimize_scalar
 
 import giantstep as gs
+from giantstep.errors import ConvergenceError
 
 m, J, D = sp.symbols("m J D", real=True)
 beta = sp.Symbol("beta", positive=True)
@@ -156,6 +157,37 @@ def test_solutions_outside_of_a_logarithm_are_left_out():
     found = gs.lower(system).branches("J", (-2, -0.5))
     assert "; 1 more is left out, where the free energy is no real number" in str(found)
     assert [s.x for s in found.at(-1)] == pytest.approx([(5 - math.sqrt(5)) / 2], rel=1e-13)
+
+
+def test_solutions_where_the_free_energy_is_complex_are_none():
+    # (x - 3)(2 - x) = -J again; Newton's method falls into the root beyond the pole from 4.
+    x, load = sp.Symbol("x", real=True), sp.Symbol("J", positive=True)
+    energy = gs.FreeEnergy(x**2 / 2 - 3 * x - load * sp.log(2 - x), (x,), (), (load,))
+    found = gs.lower(
+        gs.SaddlePointSystem.from_free_energy(energy, name="barrier", start={x: sp.Integer(4)})
+    )
+    assert found.solve(J=1).x == pytest.approx((5 - math.sqrt(5)) / 2, rel=1e-13)
+    with pytest.raises(ConvergenceError, match=r"only where one of these is negative.*: 2 - x;"):
+        found.solve(J=1, start={"x": 4})
+    for target in ("python", "numpy"):
+        names = {}
+        exec(compile(found.source(target), target, "exec"), names)
+        with pytest.raises(RuntimeError, match="no solution at J"):
+            names["solve_point"]({"J": 1.0})
+
+
+def test_conditions_are_what_must_not_be_negative():
+    a, b, c = sp.symbols("a b c", positive=True)
+    z, r, s, t = sp.symbols("z r s t", real=True)
+    matrix = sp.Matrix([[a, r, s], [r, b, t], [s, t, c]])
+    energy = (
+        sp.log(a) + sp.log(1 + b**2) / sp.sqrt(1 - r) + sp.Piecewise((sp.log(-s), s < 0), (s, 1))
+    )
+    energy += sp.log(1 - beta) + gs.GaussianExpectation(sp.log(2 - t * z), z)
+    variables = (a, b, c, r, s, t)
+    assert gs.FreeEnergy(energy, variables, (), (beta,)).conditions == (1 - r,)
+    both = gs.FreeEnergy(energy, variables, (), (beta,), positive=(matrix, r + s))
+    assert both.conditions == (1 - r, matrix[:2, :2].det(), matrix.det(), r + s)
 
 
 @pytest.mark.slow

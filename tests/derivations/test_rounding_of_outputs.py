@@ -4,6 +4,7 @@ import pytest
 import sympy as sp
 
 from giantstep.derivations.kernels.lower import lower
+from giantstep.derivations.mean_field.ridge_regression import ridge_regression
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
@@ -69,3 +70,16 @@ def test_equations_that_follow_from_others_are_solved_again():
     assert found.errors["y"] > 1e-12
     relative = {name: error / abs(found[name]) for name, error in found.errors.items()}
     assert relative["steep"] > 2 * relative["w"]
+
+
+def test_terms_of_unknowns_that_follow_explicitly_cancel():
+    # qhat = α (ρ - 2m + q)/(1 + V)² is 1e-7, its terms are of order one.
+    kernel = lower(ridge_regression())
+    point = {"alpha": 7.925, "ridge": 0.0014, "signal_power": 0.3589, "noise_variance": 0.0}
+    found, precise = kernel.solve(**point), kernel.solve(**point, digits=25, progress=False)
+    names = {}
+    exec(compile(kernel.source("numpy"), "ridge", "exec"), names)
+    for value, error in (
+        (found.q_hat, found.errors["q_hat"]), names["solve_point"](point)["q_hat"],
+    ):  # fmt: skip
+        assert abs(float(value - precise["q_hat"])) <= error <= 1e-12

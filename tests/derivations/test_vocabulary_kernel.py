@@ -53,6 +53,24 @@ def test_the_structure_is_found(pair):
     )
 
 
+def test_solutions_with_an_indefinite_matrix_are_none(pair):
+    # From its own first values Newton's method leads to det V1 < 0, where the test error is -0.138.
+    model = letters(
+        "tanh", "sin", [1.316171154255575, -1.536937349141943],
+        bulk_variances=[2.7078460612667583, 2.824423899657867], alignment=0.7239750625550054,
+        fractions=[0.47978356359208, 0.52021643640792], beta=4.94118296807401,
+        biases=[-0.36063, -0.23959], noise_variance=0.2304, width=1072,
+    )  # fmt: skip
+    point = {"alpha": 1.358316641812007, "ridge": 0.04011999878620595}
+    given = letter_values(model.parameters) | {
+        "beta": model.beta, "noise_variance": 0.2304, "inverse_width": 1 / 1072,
+        "alignment": model.parameters.alignment[0][0],
+    }  # fmt: skip
+    found, other = pair[1].solve(**point, **given), model.solve(**point)
+    assert found.test_error == pytest.approx(other.test_error, rel=1e-12)
+    assert found.V1_11 * found.V1_22 > found.V1_12**2
+
+
 @pytest.mark.slow
 def test_certificates_hold_the_digits(pair):
     pytest.importorskip("flint")

@@ -188,6 +188,10 @@ class VectorSource:
                 first += len(step.unknowns)
             else:
                 lines += self._step(step)
+        lines += [
+            f"    report = without(report, {x.lhs} {x.rel_op} {self._print(x.rhs)})"
+            for x in self.program.outside
+        ]
         lines += [f"    return {self._stack(self.program.outputs)}, report", ""]
         return "\n".join(lines)
 
@@ -345,6 +349,12 @@ def after_linear(report, matrix, right, solution):
     gap = xp.abs(xp.sum(terms, axis=1) - right)
     relative = xp.where(size > 0, gap / xp.where(size > 0, size, 1.0), 0.0)
     return iterations, xp.maximum(residual, xp.max(relative, axis=0)), inverses, converged
+
+
+def without(report, outside):
+    """Add to a report where a solution is none."""
+    *others, converged = report
+    return *others, converged & ~outside
 
 
 def shift(unknowns, moves, logarithmic):
@@ -523,8 +533,9 @@ def estimate(block, fine, medium, coarse):
     derived = np.array(DERIVED, dtype=int)
     # As much as the worst determined unknown, or one that may vanish.
     scales = np.stack([abs(x[k]) if k >= 0 else 0.0 * sizes[0] for k in SCALES])
-    rounding = worst * np.maximum(sizes, scales)
-    rounding[derived] *= {margin}
+    grown = sizes.copy()
+    grown[derived] *= {margin}
+    rounding = worst * np.maximum(grown, scales)
     if ABSOLUTE:
         rounding += worst * worst
         rounding[ABSOLUTE] += worst
@@ -536,9 +547,7 @@ def estimate(block, fine, medium, coarse):
         moved = np.where(unclear, movements(block, rule, z, inverses, shift), math.inf)
         rounding = np.where(moved < math.inf, moved, rounding)
     # Nothing tells how much the terms of outputs that follow from others cancel: a margin.
-    own = {own} * {unit} * sizes
-    own[derived] *= {margin}
-    rounding = own + {terms} * scales + rounding
+    rounding = {own} * {unit} * grown + {terms} * scales + rounding
     # A value that crosses zero is measured against the error of its neighbours too.
     errors = gain * np.maximum(abs(x - y), {share} * last * sizes) + rounding
     # What cancels in outputs that follow from others is not known; two rules differ by that

@@ -291,7 +291,7 @@ def public_constants(
 ) -> list[str]:
     """Return the lines of constants that users of a file may read."""
     program = lowered.program
-    scales = {str(size) for size in program.magnitudes.values()}
+    scales = {str(size) for size in program.sizes.values()}
     table_parameters = tuple(lowered.identifiers[p] for p in lowered.table_parameters)
     # A parameter that nothing depends on, as the alignment of no spike, may be anything.
     used = {*map(str, program.reads), *table_parameters}
@@ -363,7 +363,7 @@ class PythonFile:
         """
         program = self.program
         outputs = [str(x) for x in program.outputs]
-        scales = {str(x): str(size) for x, size in program.magnitudes.items()}
+        scales = {str(x): str(size) for x, size in program.sizes.items()}
         logarithmic = {
             str(u): log
             for step in program.steps
@@ -371,7 +371,8 @@ class PythonFile:
             for u, log in zip(step.unknowns, step.logarithmic, strict=True)
         }
         # Where nothing has a size of its own, the first output has to do.
-        measured = {**{u: u for u, log in logarithmic.items() if log}, **scales}
+        measured = {u: u for u, log in logarithmic.items() if log}
+        measured |= {str(x): str(size) for x, size in program.magnitudes.items()}
         measured = measured or {outputs[0]: outputs[0]}
         pairs = [(outputs.index(x), outputs.index(size)) for x, size in measured.items()]
         widest = max(

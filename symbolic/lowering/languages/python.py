@@ -232,7 +232,7 @@ def _compiled_entry(program: Program, fixed: dict[str, float]) -> str:
         for x in map(str, program.parameters)
     ]
     row = f"np.array([[{', '.join(entries)}]])" if entries else "np.zeros((1, 0))"
-    hidden = {str(size) for size in program.magnitudes.values()}
+    hidden = {str(size) for size in program.sizes.values()}
     kept = [k for k, x in enumerate(program.outputs) if str(x) not in hidden]
     unknowns = len(program.newton_unknowns)
     return filled(
