@@ -104,7 +104,7 @@ def derivative_is_bounded(expr: sp.Expr, z: sp.Symbol, order: int = 1) -> bool |
 def _smooth_parts(expr: sp.Expr, z: sp.Symbol) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
     """Return the smooth pieces with the ends of their intervals."""
     if expr.has(sp.Max, sp.Min):
-        expr = expr.rewrite(sp.Abs)
+        expr = expr.rewrite([sp.Max, sp.Min], sp.Abs)
     kinks, _ = find_kinks(expr, z)
     if not kinks:
         return [(beside(expr, z, sp.S.Zero, 1), -sp.oo, sp.oo)]

@@ -99,7 +99,8 @@ def without_extrema(expr: sp.Expr, argument: str = "the expression") -> sp.Expr:
         return expr
     expr = flattened(expr)
     require_size(expr, argument)
-    return expr.rewrite(sp.Abs) if expr.has(sp.Max, sp.Min) else expr
+    # Of these alone: a sign would become a quotient that no rule knows.
+    return expr.rewrite([sp.Max, sp.Min], sp.Abs)
 
 
 def by_steps(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> sp.Expr:

@@ -59,7 +59,7 @@ from .leap_index import asked_of_targets, isotropic_leap, leap_index
 from .symmetries import find_symmetry, is_invariant_in, reflection_in
 
 HIGHEST_POWER = 4
-# y² is not multiplied out if it takes more products of two terms, in integers or in a larger field.
+# y² is not used if it takes more products of two terms, in integers or in a larger field.
 _MOST_INTEGER_PRODUCTS = 400_000
 _MOST_PRODUCTS = 20_000
 _LARGEST_LABEL = 100_000
@@ -216,6 +216,11 @@ class _LabelAtPoint:
             if power == 2:
                 most = _MOST_INTEGER_PRODUCTS if self.field.is_QQ else _MOST_PRODUCTS
                 label = label.ring.zero if len(label) ** 2 > 2 * most else label.square()
+                # A power n of one coordinate has n//2 + 1 Hermite terms: (x1 ... xr)² has 2^r, and
+                # all of them enter every second derivative.
+                terms = sum(math.prod(n // 2 + 1 for n in alpha) for alpha in label)
+                if terms * len(self.lengths) ** 2 > 2 * most:
+                    label = label.ring.zero
             self.series[power] = _flow(dict(label), self.lengths)
         return self.series[power]
 

@@ -270,7 +270,9 @@ class _Places:
         self.rows = subspace.over(self.field, of_subspace).rows
         self.pivots = subspace.pivots
         self.dimension = subspace.ambient_dimension
-        self.free = [j for j in range(self.dimension) if j not in self.pivots]
+        free = [j for j in range(self.dimension) if j not in self.pivots]
+        self.mixed = [j for j in free if any(row[j] for row in self.rows)]
+        self.bound = {*self.pivots, *self.mixed}
         self.degree = max(map(sum, symbol), default=0)
         self.by_degree: dict[int, list[tuple[MultiIndex, Element]]] = {}
         for alpha, c in symbol.items():
@@ -306,11 +308,13 @@ class _Places:
         """Return the terms of ξ^β of one degree in q."""
         start = tuple(beta[pivot] for pivot in self.pivots)
         start += (0,) * (len(self.rows) - len(start))
-        terms = {(start, (0,) * self.dimension): self.field.one}
-        left = sum(beta[j] for j in self.free)
-        if left < outside_degree:
+        # A column that no row of U has an entry in keeps its whole power outside.
+        outside = tuple(0 if j in self.bound else n for j, n in enumerate(beta))
+        left = sum(beta[j] for j in self.mixed)
+        if not sum(outside) <= outside_degree <= sum(outside) + left:
             return {}
-        for j in self.free:
+        terms = {(start, outside): self.field.one}
+        for j in self.mixed:
             left -= beta[j]
             if not beta[j]:
                 continue

@@ -173,6 +173,9 @@ def test_polynomial_factors(pair, power):
         (exp(u) * exp(v), exp(1 + rho)),
         (Phi(u) * Phi(v), sp.Rational(1, 4) + asin(rho / 2) / (2 * pi)),
         (erf(u) * relu(v), rho / sqrt(3 * pi)),
+        # The sign beside a maximum stays one: E relu(u) sign(v) by Stein's lemma for u.
+        (sp.Max(u, 0) * sp.sign(v), rho / sqrt(2 * pi)),
+        (sp.Max(u, v) * sp.sign(u), (1 + rho) / sqrt(2 * pi)),
         (u**2 * v**2, 1 + 2 * rho**2),
         (sp.DiracDelta(u) * sp.DiracDelta(v), 1 / (2 * pi * sqrt(1 - rho**2))),
     ],
