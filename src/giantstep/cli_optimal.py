@@ -194,14 +194,10 @@ def _table(arguments: argparse.Namespace, found: list[Optimum]) -> str:
 
 
 def _rests_on(found: list[Optimum]) -> str:
-    precise = [best for best in found if best.digits is not None]
-    return (
-        precise[0].rests_on
-        if precise
-        else (
-            "float, zeros of the exact derivative; errors are estimated (quadrature and rounding)"
-        )
-    )
+    for best in found:
+        if best.digits is not None:
+            return best.rests_on
+    return "float, zeros of the exact derivative; errors are estimated (quadrature and rounding)"
 
 
 OPTIMAL = Command(

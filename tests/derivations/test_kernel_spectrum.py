@@ -277,7 +277,7 @@ def test_figure():
     assert min(panel.get_position().width for panel in panels) > 0.43
     plt.close(figure)
     before = model.conjugate_kernel(trained=False)
-    assert before.plot(simulation) is not None
+    assert "before the step" in " ".join(before.plot(simulation).get_title().split())
     matrices = before.simulate(60, seeds=2, progress=False)
     assert matrices.width == 120 and matrices.eigenvalues.shape == (2, 240)
     assert matrices.distance(before, outliers=0) < 0.03
@@ -292,6 +292,8 @@ def test_figure():
     for wrong in ("text", [], [math.nan], simulation.drop_vars(list(simulation.data_vars))):
         with pytest.raises(ParameterError, match="simulation"):
             before.plot(wrong)
+    with pytest.raises(ParameterError, match="after 0 steps; the kernel is"):
+        before.plot(simulation.sel(step=[1]))
     with pytest.raises(ParameterError, match="ax"):
         before.plot(ax=3)
 

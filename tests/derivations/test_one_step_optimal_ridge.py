@@ -231,7 +231,7 @@ def test_peak_is_taken_at_as_many_samples_as_neurons():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [({"ridge": 0}, "ridge must be positive"), ({}, "ridge must be given"),
-     ({"ridge": 1e-6, "digits": -1}, "digits")],
+     ({"ridge": 1e-6, "digits": -1}, "digits"), ({"ridge": 1e-6, "digits": "many"}, "digits")],
 )  # fmt: skip
 def test_peak_refuses(asked, message):
     with pytest.raises(ParameterError, match=message):

@@ -103,6 +103,16 @@ def test_a_store_resumes_and_replaces_damaged_files(tmp_path):
         ({"description": "another teacher"}, "description is sin, tanh there"),
         ({"readout": dataclasses.replace(READOUT, penalties=0.2)}, "penalties is"),
         ({"network": dataclasses.replace(NETWORK, step_size=1.0)}, "step_size is"),
+        # The channel of the labels, not what it was asked for by.
+        ({"network": dataclasses.replace(NETWORK, labels="sign")}, "regression there and sign"),
+        (
+            {
+                "network": dataclasses.replace(
+                    NETWORK, labels=lambda f, u: f + u, noise_variance=0.0
+                )
+            },
+            "and function here",
+        ),
         ({"seed": 1}, "seed is 0 there and 1 here"),
         ({"measure": MeanPrediction([0, 1])}, "measure is"),
     ],

@@ -175,6 +175,8 @@ def test_strip_of_a_higher_polynomial_is_a_tight_lower_bound():
         (sp.sin(z) * exp(2 * z) + z**4, 0),
         (relu(z), 0),
         (tanh(z), 0),
+        (tanh(z) / (1 + z**2), 0),
+        (1 / (2 + sp.erf(z)), None),
         (sp.sin(z**2), None),
         (exp(z**4), None),
     ],

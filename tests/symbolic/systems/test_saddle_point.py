@@ -178,6 +178,8 @@ def test_latex():
     implicit = Equation(toy_m, None, toy_m**3 + toy_m - 1)
     assert explicit.latex() == r"m = \alpha \rho"
     assert implicit.latex() == "0 = m^{3} + m - 1"
+    system = SaddlePointSystem.from_fixed_point({toy_m: toy_m * rho}, name="toy", parameters=(rho,))
+    assert system.latex() == r"\begin{aligned} m &= m \rho \end{aligned}"
     assert explicit._repr_latex_().startswith("$") and RIDGE_REGRESSION._repr_latex_().endswith("$")
 
 

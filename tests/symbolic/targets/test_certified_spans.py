@@ -164,6 +164,9 @@ def test_masks_restrict_to_a_parity_and_single_degrees():
             assert second.subspace == Subspace.spanned_by([axis, new])
         else:
             assert second.subspace == Subspace.spanned_by([[1, 0, 0], [0, 0, 1]])
+    even = ClosedSymbolSpans(f, activation_mask("cos"), 2).grow(Subspace.spanned_by([[1, 0, 0]]), 1)
+    assert even.decided
+    assert even.subspace == Subspace.spanned_by([[1, 0, 0], [0, 1, 0]])
 
 
 def test_what_cannot_be_certified_is_undetermined():
