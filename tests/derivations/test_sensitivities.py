@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from giantstep.derivations.spiked_random_features.convex.readout import ConvexReadout
+from giantstep.derivations.spiked_random_features.differentiation import directions
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.errors import ParameterError
 
@@ -220,8 +221,6 @@ FOUND = functools.cache(lambda: SIGN.sensitivities(alpha=ALPHA, ridge=RIDGE))
         (lambda: SIGN.sensitivities(alpha=-1, ridge=RIDGE), "alpha must be positive"),
         (lambda: SIGN.sensitivities(alpha=1, ridge=0), "ridge must be positive"),
         (lambda: SIGN.sensitivities(alpha=1, ridge=1, digits=10**6), "digits must be at most"),
-        (lambda: direct("sign", "sign", alignment=1.0).sensitivities(alpha=ALPHA, ridge=RIDGE)[
-            "test_error", "alignment"], "end of its range"),
     ],
 )  # fmt: skip
 def test_what_is_no_derivative_is_refused(ask, words):
@@ -229,3 +228,10 @@ def test_what_is_no_derivative_is_refused(ask, words):
         ask()
     assert ("test_error", "ridge") in FOUND() and "ridge" not in FOUND()
     assert r"\frac{d \varepsilon_{\mathrm{test}}}{d \lambda}" in FOUND().latex()
+
+
+def test_where_labels_are_a_function_of_the_spike_the_alignment_does_not_move():
+    found = directions(direct("sign", "sign", alignment=1.0))
+    assert "end of its range" in found.excluded["alignment"]
+    assert "alignment" not in found.moving and "spike_strength" in found.moving
+    assert not directions(SIGN).excluded
