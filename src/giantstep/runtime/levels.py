@@ -89,7 +89,8 @@ class Tables:
             previous = current
         raise ConvergenceError(
             "the conditional coefficients did not converge under refinement of their quadrature; "
-            "the activation varies on a scale far below the width of its input"
+            "the activation varies on a scale far below the width of its input, or is singular "
+            "where it has neither a jump nor a kink, as |z|**(3/2) is"
         )
 
     def at(self, x, level):
