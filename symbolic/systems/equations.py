@@ -176,7 +176,7 @@ def _real_arguments(expr: sp.Expr) -> Iterator[sp.Expr]:
     # Of a piecewise function the pieces that do not hold may be anything.
     if isinstance(expr, Binding | sp.Piecewise):
         return
-    if isinstance(expr, sp.log) or (expr.is_Pow and (2 * expr.exp).is_odd):
+    if isinstance(expr, sp.log) or (expr.is_Pow and expr.exp.is_Rational and not expr.exp.q % 2):
         yield expr.args[0]
     for x in expr.args:
         yield from _real_arguments(x)
