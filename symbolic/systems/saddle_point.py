@@ -483,6 +483,11 @@ def check_free_energy(free_energy: FreeEnergy) -> None:
         raise ParameterError(
             f"single_sites of a free energy must be a tuple of SingleSite, got {sites!r}"
         )
+    if not isinstance(free_energy.positive, list | tuple):
+        raise ParameterError(
+            "positive of a free energy must be a tuple of expressions and matrices, got "
+            f"{free_energy.positive!r}"
+        )
     for x in free_energy.positive:
         if not isinstance(x, sp.MatrixBase):
             as_expression(x, "positive of a free energy")

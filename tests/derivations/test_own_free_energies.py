@@ -8,7 +8,7 @@ import sympy as sp
 from scipy.optimize import brentq, minimize_scalar
 
 import giantstep as gs
-from giantstep.errors import ConvergenceError
+from giantstep.errors import ConvergenceError, GiantstepError
 
 m, J, D = sp.symbols("m J D", real=True)
 beta = sp.Symbol("beta", positive=True)
@@ -188,6 +188,20 @@ def test_conditions_are_what_must_not_be_negative():
     assert {*gs.FreeEnergy(energy, variables, (), (beta,)).conditions} == {1 - r, 2 - t}
     both = gs.FreeEnergy(energy, variables, (), (beta,), positive=(matrix, r + s))
     assert {*both.conditions} == {1 - r, 2 - t, matrix[:2, :2].det(), matrix.det(), r + s}
+
+
+@pytest.mark.parametrize(
+    ("positive", "words"),
+    [
+        (m, "positive of a free energy must be a tuple"),
+        ((sp.Matrix([[m, 1], [2, m]]),), "no symmetric matrix"),
+        (("m",), "positive of a free energy .* not the text 'm'"),
+    ],
+)
+def test_what_cannot_be_positive_is_refused(positive, words):
+    energy = gs.FreeEnergy(m**2 - J * m, (m,), (), (J,), positive=positive)
+    with pytest.raises(GiantstepError, match=words):
+        gs.SaddlePointSystem.from_free_energy(energy, name="own")
 
 
 @pytest.mark.slow
