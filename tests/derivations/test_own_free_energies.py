@@ -235,6 +235,7 @@ def test_patterns_of_another_law():
     assert values(found, "first-order") == pytest.approx([0.0126247484467], rel=1e-10)
 
 
+@pytest.mark.slow
 def test_ternary_weights_beyond_their_capacity():
     # E log(1 + 2 exp(r̂ - q̂/2) cosh(√q̂ z)) with q̂ = 164: cosh² and tails overflow in parts
     z, r_hat = sp.Symbol("z", real=True), sp.Symbol("rhat", real=True)
