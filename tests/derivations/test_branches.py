@@ -630,23 +630,25 @@ def test_a_pitchfork_of_one_symmetric_cut_is_no_line(kernel):
 
 
 def test_a_critical_point_to_many_digits():
-    # The cusp s³ + (a − 1)s + b − 1 = 0 with s = u − √2: at a = b = 1, folds at
-    # 4(a − 1)³ + 27(b − 1)² = 0.
+    # The cusp s³ + (a − 1)u + b − 1 = 0 with s = u − √2: at a = b = 1, folds at
+    # 4(a − 1)³ + 27(b − 1 + √2(a − 1))² = 0.
     b = sp.Symbol("b", positive=True)
     cubic = sp.expand((u - sp.sqrt(2)) ** 3)
     system = gs.SaddlePointSystem.from_fixed_point(
-        {u: sp.Eq(cubic + (a - 1) * (u - sp.sqrt(2)), 1 - b)}, name="cusp", parameters=(a, b)
+        {u: sp.Eq(cubic + (a - 1) * u, 1 - b)}, name="cusp", parameters=(a, b)
     )
     kernel = gs.lower(system)
-    plane = kernel.phase_diagram(("a", 0.2, 1.5), ("b", 0.5, 1.4), bounds={"u": (0, 3)}, cuts=1)
+    plane = kernel.phase_diagram(("a", 0.2, 1.5), ("b", 0.5, 2.4), bounds={"u": (0, 3)}, cuts=1)
     (line,) = plane.of("spinodal")
-    discriminant = 4 * (line.x - 1) ** 3 + 27 * (line.y - 1) ** 2
+    moved = line.y - 1 + math.sqrt(2) * (line.x - 1)
+    discriminant = 4 * (line.x - 1) ** 3 + 27 * moved**2
     np.testing.assert_allclose(discriminant, 0, rtol=0, atol=1e-12)
     (critical,) = plane.critical_points
     assert (critical.x, critical.y) == pytest.approx((1, 1), abs=1e-10)
     refined = critical.refine(digits=40)
     with mpmath.workdps(60):
         for name, exact in (("a", 1), ("b", 1), ("u", mpmath.sqrt(2))):
+            assert refined.errors[name] < mpmath.mpf(10) ** -39
             found = mpmath.mpf(mpmath.nstr(refined[name], 50))
             assert abs(found - exact) < mpmath.mpf(10) ** -39
     read = PhaseDiagram.from_json(plane.to_json())
