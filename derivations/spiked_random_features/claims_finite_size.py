@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ import sympy as sp
 import threadpoolctl
 
 from ...ball_library import require_flint
-from ...errors import ApproximationWarning
 from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.hermite.coefficients import hermite_coefficient
@@ -290,11 +288,9 @@ def deviations(dimension: int = 600, networks: int = 72, seed: int = 6) -> Findi
     small = {"student": "sin", "teacher": "sin", "step_size": 1.2, "alpha0": 1.0}
     for arguments in (_SPREADS[0], _SPREADS[2], small):
         model = SpikedRandomFeatures(**arguments)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ApproximationWarning)
-            runs = model.simulate(
-                dimension, alpha=[3.0], ridge=0.1, seeds=networks, seed=seed, progress=False
-            )
+        runs = model.simulate(
+            dimension, alpha=[3.0], ridge=0.1, seeds=networks, seed=seed, progress=False
+        )
         ratios = []
         for k in range(networks):
             theory = SpikedRandomFeatures.from_parameters(
