@@ -23,9 +23,6 @@ from giantstep.derivations.spiked_random_features.bounds.letter_bounds import sp
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.numeric.least_squares import squared_distance
 
-# Networks under penalties of 1e9 are far from the limit that is bounded.
-pytestmark = pytest.mark.filterwarnings("ignore:The limit of infinite width")
-
 # student, teacher, (r, c, γ, β): U, L, E_∞, digits. That best penalties reach the limit, and what
 # tuning the step reaches, is evidence of the claims "bounds" and "tuned-step".
 _TABLE = (

@@ -187,8 +187,6 @@ def test_letters_are_dimensions_and_merge_nowhere_on_a_curve():
     assert "bias" not in LETTERS.curve(alpha=1, ridge=0.1, step_size=[1, 2]).to_dataset()
 
 
-# Networks under penalties of 50 are far from the limit.
-@pytest.mark.filterwarnings("ignore:The limit of infinite width")
 @settings(max_examples=8, deadline=None)
 @given(
     penalty=st.floats(1e-3, 1e3), alpha=st.floats(0.2, 5), beta=st.floats(0.2, 5)

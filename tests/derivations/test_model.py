@@ -82,7 +82,6 @@ def test_sign_of_the_spike_does_not_matter(alpha, ridge, r, c, gamma):
     assert_allclose(error(1), error(-1), rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:The limit of infinite width")
 def test_small_steps_approach_plain_random_features():
     plain = gs.SpikedRandomFeatures("erf", "erf", step_size=0).solve(alpha=2, ridge=0.1).test_error
     steps = [1e-3, 1e-2, 1e-1]

@@ -40,7 +40,6 @@ def test_no_failure_at_random_points(student, teacher, arguments):
 
 @pytest.mark.parametrize("ridge", [1e-12, 1e-9, 1e3, 1e6])
 @pytest.mark.parametrize("alpha", [1e-4, 1.0, 1e4])
-@pytest.mark.filterwarnings("ignore:The limit of infinite width")
 def test_extreme_points_converge(alpha, ridge):
     model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
     assert model.solve(alpha=alpha, ridge=ridge).residual <= 1e-11
