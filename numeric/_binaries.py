@@ -152,7 +152,7 @@ class _ShortPipeline(CompilerBase):
             NativeLowering,
             NoPythonBackend,
         ):
-            passes.add_pass(step, step._name)
+            passes.add_pass(step, step.__name__)
         passes.finalize()
         return [passes]
 

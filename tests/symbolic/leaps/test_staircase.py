@@ -425,8 +425,3 @@ def test_orders_that_lead_on_are_said_where_another_activation_has_a_lower_one()
     lower = " ".join(str(staircase("x1 + x2*x3*x4 + x2*x3*x4*x5", student="relu")).split())
     assert "needs order 4" in lower
     assert "with all degrees, order 3 would do: another activation or biases" in lower
-
-
-def test_a_product_of_many_coordinates_is_stuck_at_once():
-    text = "*".join(f"x{i}" for i in range(1, 60))
-    assert staircase(text).student_order == 59
