@@ -54,7 +54,9 @@ class Comparison:
     def deviation(self, scale: float) -> float:
         """Return mean minus theory in units of a scale; zero, or infinite, where that is zero."""
         difference = self.mean - self.theory
-        return difference / scale if scale else difference and difference * math.inf
+        if scale:
+            return difference / scale
+        return difference * math.inf if difference else 0.0
 
     def details(self) -> dict[str, float | int | bool]:
         """Return all figures; with a dimension also d (mean/theory − 1), which measures a bias."""

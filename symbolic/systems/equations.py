@@ -164,11 +164,14 @@ class Equation(InLatex):
     value: sp.Expr | None
     residual: sp.Expr
 
+    @property
+    def sides(self) -> tuple[sp.Expr, sp.Expr]:
+        """Left and right, as the equation is written."""
+        return (sp.S.Zero, self.residual) if self.value is None else (self.unknown, self.value)
+
     def latex(self) -> str:
         """Return the equation in LaTeX, without delimiters."""
-        if self.value is None:
-            return f"0 = {written(self.residual)}"
-        return f"{written(self.unknown)} = {written(self.value)}"
+        return " = ".join(map(written, self.sides))
 
 
 def _real_arguments(expr: sp.Expr) -> Iterator[sp.Expr]:

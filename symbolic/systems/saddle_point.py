@@ -25,6 +25,7 @@ from ...errors import EmissionError, ParameterError, StructureError
 from ...pages import Typeset
 from ..expressions.arguments import as_expression
 from ..expressions.functions import with_real_steps
+from ..expressions.latex_text import written
 from ..gaussian.expectation import ranges_over_the_line
 from .equations import (
     REPLICON,
@@ -426,7 +427,7 @@ class SaddlePointSystem(Typeset):
 
     def latex(self) -> str:
         """Return the equations in LaTeX, as one aligned environment."""
-        rows = [e.latex().replace("=", "&=", 1) for e in self.equations]
+        rows = [" &= ".join(map(written, e.sides)) for e in self.equations]
         return r"\begin{aligned} " + r" \\ ".join(rows) + r" \end{aligned}"
 
     def __str__(self) -> str:
