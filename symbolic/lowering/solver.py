@@ -8,6 +8,7 @@ self-contained: numba does not notice changes in other files.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import sympy as sp
@@ -110,6 +111,12 @@ def data_parameters(program: Program) -> list[Parameter]:
         found.append(Parameter(f"weight_{data.name}", Kind.ARRAY, counted=True))
         found += [Parameter(str(c), Kind.ARRAY) for c in data.columns]
     return found
+
+
+def _factors(value: sp.Expr) -> list[sp.Symbol]:
+    """Return the symbols that a product holds to a positive whole power, in its order."""
+    powers = (factor.as_base_exp() for factor in sp.Mul.make_args(value))
+    return [b for b, e in powers if b.is_Symbol and e.is_Integer and e > 0]
 
 
 def _only_arithmetic(loop: NodeLoop) -> bool:
@@ -323,9 +330,22 @@ class _Solve:
     def terms(self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol], weight: str) -> list[str]:
         locals_, sums = with_branches(loop.locals[loop.of_node :], loop.sums, self.fresh)
         lines = self.branched(locals_, at_node)
-        for a in sums:
-            value = self.placeholder(a.value.xreplace(at_node))
-            lines.append(f"{a.target} += {weight} * {value}")
+        values = {a.target: a.value.xreplace(at_node) for a in sums}
+        weights = dict.fromkeys(values, weight)
+        # A factor that several sums share is weighted once.
+        factors = {x: _factors(value) for x, value in values.items()}
+        while shared := Counter(f for x in values if weights[x] == weight for f in factors[x]):
+            factor, count = shared.most_common(1)[0]
+            if count < 2:
+                break
+            name = str(self.fresh("weighted_"))
+            lines.append(f"{name} = {weight} * {factor}")
+            for x in values:
+                if weights[x] == weight and factor in factors[x]:
+                    weights[x], values[x] = name, values[x] / factor
+        for target, value in values.items():
+            term = "" if value == 1 else f" * {self.placeholder(value)}"
+            lines.append(f"{target} += {weights[target]}{term}")
         return lines
 
     def branched(self, lines: Iterable[Line], at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
