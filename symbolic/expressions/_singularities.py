@@ -53,6 +53,7 @@ def polynomial(u: sp.Expr, z: sp.Symbol) -> sp.Poly:
     return sp.Poly(u, z)
 
 
+@functools.lru_cache(maxsize=4096)
 def expanded_terms(expr: sp.Basic) -> int:
     """Bound the number of terms after expansion; every atom counts as a variable of its own."""
     if isinstance(expr, Average):
@@ -85,6 +86,10 @@ def _degree(expr: sp.Expr) -> int:
 
 def affine_slope(u: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a if u = a*z + b with a != 0 and b free of z, else None."""
+    # Nothing that SymPy leaves standing as a function of a function is affine; slopes are long.
+    functions = [f for f in u.atoms(sp.Function) if z in f.free_symbols]
+    if any(f != g and f.has(g) for f in functions for g in functions):
+        return None
     slope = u.diff(z)
     if z in slope.free_symbols:
         slope = expanded(slope)
@@ -331,6 +336,7 @@ def _vanishes(value: sp.Expr) -> bool:
     return bool(digits._prec == 1 and value.equals(0)) if digits.is_Float else False
 
 
+@functools.lru_cache(maxsize=4096)
 def pole_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a lower bound of the distance of complex singularities of a smooth expression.
 

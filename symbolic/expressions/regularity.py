@@ -503,6 +503,7 @@ def _parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
     return Parity.NEITHER
 
 
+@functools.lru_cache(maxsize=4096)
 def _structural_parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
     """Return the parity that follows from those of the operands alone."""
     if z not in expr.free_symbols:

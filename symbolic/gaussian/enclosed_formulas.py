@@ -119,7 +119,7 @@ class FormulaBalls:
                     continue
                 best = ball
                 if self._is_narrow(ball, bits):
-                    return enclosure_of(ball, str(formula)[:100])
+                    return enclosure_of(ball, formula)
         if best is None:
             raise CertificationError(f"{str(formula)[:100]} has no finite enclosure")
         raise CertificationError(

@@ -46,7 +46,7 @@ from ...errors import (
 from ...one_thread import ONE_THREAD
 from ..exact.ball_functions import Ball, BallEvaluator
 from ..exact.enclosures import MAX_EXPONENT, Enclosure
-from ..expressions._singularities import expanded, find_kinks, resolved
+from ..expressions._singularities import expanded, find_kinks, has_nonsmooth, resolved
 from ..expressions.activations import Activation, activation, z
 from ..expressions.functions import relu, sigmoid, softplus
 from ..expressions.piecewise_polynomials import in_order, without_extrema
@@ -201,7 +201,7 @@ class ConstantBalls:
 
     def __init__(self, expr: sp.Expr) -> None:
         self._flint = require_flint()
-        self._shown = str(expr)[:100]
+        self._given = expr
         self._expr, self._inner = _without_expectations(expr)
 
     def vanishes(self) -> bool:
@@ -227,7 +227,7 @@ class ConstantBalls:
             value = evaluator.constant(self._expr)
             size = _magnitude(self._expr, evaluator, sizes)
         if value.is_finite() and not value.imag.contains(0):
-            raise AssumptionError(f"{self._shown} is not real")
+            raise AssumptionError(f"{str(self._given)[:100]} is not real")
         return value.real, size
 
 
@@ -394,6 +394,7 @@ class MomentBalls:
 
 def _without_expectations(expr: sp.Expr) -> tuple[sp.Expr, dict[sp.Symbol, MomentBalls]]:
     """Return an expression with symbols for its outermost expectations, and these."""
+    expr, merged = _smooth_sum(expr)
     nodes: dict[sp.Expr, sp.Symbol] = {}
     traversal = sp.preorder_traversal(expr)
     for node in traversal:
@@ -406,7 +407,27 @@ def _without_expectations(expr: sp.Expr) -> tuple[sp.Expr, dict[sp.Symbol, Momen
             nodes.setdefault(node, sp.Dummy("E", real=True))
             traversal.skip()
     inner = {symbol: MomentBalls(node.integrand, node.variable) for node, symbol in nodes.items()}
-    return expr.xreplace(nodes), inner
+    return expr.xreplace(nodes), inner | merged
+
+
+def _smooth_sum(expr: sp.Expr) -> tuple[sp.Expr, dict[sp.Symbol, MomentBalls]]:
+    """Write multiples of expectations in a sum as the one of a sum, whose parts share their work.
+
+    Kinks are left to expectations of their own: each has few.
+    """
+    z = sp.Dummy("z", real=True)
+    rest, multiples = [], []
+    for term in sp.Add.make_args(expr):
+        factor, node = term.as_independent(GaussianExpectation, as_Add=False)
+        smooth = isinstance(node, GaussianExpectation) and not node.free_symbols
+        if smooth and not has_nonsmooth(node.integrand, node.variable):
+            multiples.append(factor * node.integrand.xreplace({node.variable: z}))
+        else:
+            rest.append(term)
+    if len(multiples) < 2:
+        return expr, {}
+    symbol = sp.Dummy("E", real=True)
+    return sp.Add(*rest, symbol), {symbol: MomentBalls(sp.Add(*multiples), z)}
 
 
 def _polynomial_bound(coefficients: list[int], evaluator: BallEvaluator) -> TailBound:
@@ -587,7 +608,7 @@ def enclosed_value(expr: sp.Expr, digits: int = 30, *, most: int = MAX_DIGITS) -
         return None if constant.vanishes() else constant.ball(bits)
 
     with PRECISION:
-        return _enclosed(ball, str(expr)[:100], digits)
+        return _enclosed(ball, expr, digits)
 
 
 def _degree_and_parity(f: sp.Expr) -> tuple[int, Parity | None]:
@@ -606,7 +627,7 @@ def _degree_and_parity(f: sp.Expr) -> tuple[int, Parity | None]:
     return degree, analyse(rest, z).parity if rest != 0 else None
 
 
-def _enclosed(compute: Callable[[], Ball | None], what: str, digits: int) -> Enclosure:
+def _enclosed(compute: Callable[[], Ball | None], what: object, digits: int) -> Enclosure:
     """Return what is computed as an Enclosure, None as an exact zero; explain what went wrong."""
     try:
         ball = compute()
@@ -620,14 +641,17 @@ def _enclosed(compute: Callable[[], Ball | None], what: str, digits: int) -> Enc
             residual = float(best.radius / abs(best.midpoint))
         reached = "no digit is proven" if best is None else f"proven is {best}"
         raise ConvergenceError(
-            f"{digits} digits of {what} are not reached: {failure}\n  {reached}", best, residual
+            f"{digits} digits of {what!s:.100} are not reached: {failure}\n  {reached}",
+            best,
+            residual,
         ) from None
 
 
-def enclosure_of(ball: Ball, what: str) -> Enclosure:
+def enclosure_of(ball: Ball, what: object) -> Enclosure:
     """Return a finite ball as exact numbers; a radius far below all bounds becomes the bound.
 
-    `what` names the number in the message of an UnsupportedExpressionError.
+    `what` names the number in the message of an UnsupportedExpressionError; it may be the
+    expression, which is printed for a message only.
     """
     (mantissa, exponent), (rounding, scale) = (
         tuple(map(int, part.man_exp())) for part in (ball.mid(), ball.rad())
@@ -635,8 +659,8 @@ def enclosure_of(ball: Ball, what: str) -> Enclosure:
     farthest = exponent if exponent < -MAX_EXPONENT else max(exponent, scale)
     if abs(farthest) > MAX_EXPONENT:
         raise UnsupportedExpressionError(
-            f"{what} is not written down: the power 2**{farthest} occurs in its enclosure, beyond "
-            f"2**±{MAX_EXPONENT}"
+            f"{what!s:.100} is not written down: the power 2**{farthest} occurs in its enclosure, "
+            f"beyond 2**±{MAX_EXPONENT}"
         )
     if rounding and scale < -MAX_EXPONENT:
         rounding, scale = 1, -MAX_EXPONENT

@@ -335,6 +335,24 @@ def test_expectations_in_constants(flint):
     assert enclosed_value(E(sp.tanh(z), z) * sp.pi).is_exact
 
 
+def test_smooth_expectations_in_a_sum_are_one_integral(flint):
+    # Kinks stay apart; a sum whose parts cancel is the integral of what is left.
+    total = 2 * E(z * sp.tanh(z), z) - E(y**2 * sp.sech(y) ** 2, y) / 3 + E(sp.Abs(y - 1), y) + 1
+    numbers = gaussian_enclosures.ConstantBalls(total)
+    assert len(numbers._inner) == 2
+    found = enclosed_value(total)
+    with mpmath.workdps(40):
+        line = [-14, -4, 0, 1, 4, 14]
+
+        def integrand(x):
+            smooth = 2 * x * mpmath.tanh(x) - x**2 * mpmath.sech(x) ** 2 / 3
+            return (smooth + abs(x - 1)) * mpmath.npdf(x)
+
+        exact = 1 + mpmath.quad(integrand, line)
+        assert abs(exact - mpmath.mpf(found.midpoint.p) / found.midpoint.q) < 1e-30
+    assert found.radius < R(1, 10**29)
+
+
 def test_casus_irreducibilis_goes_through_complex_numbers(flint):
     root = (1 + sp.I) ** R(1, 3) + (1 - sp.I) ** R(1, 3)
     assert enclosed_value(root).contains(2 * 2 ** R(1, 6) * sp.cos(sp.pi / 12))
