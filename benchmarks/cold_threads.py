@@ -43,7 +43,7 @@ def batch() -> list[float]:
     import giantstep as gs
 
     model = gs.SpikedRandomFeatures("tanh", "sin", step_size=2, alpha0=4)
-    found = model.solve_many(np.linspace(0.5, 2, 500), [0.1]).values["test_error"]
+    found = model.solve_many(alpha=np.linspace(0.5, 2, 500), ridge=[0.1]).values["test_error"]
     return [float(value) for value in found]
 
 

@@ -76,7 +76,7 @@ def outcome(
     nodes, error = 0, ""
     begin = time.process_time()
     try:
-        batch = readout.solve_many([alpha], ridge, rtol=rtol)
+        batch = readout.solve_many(alpha=[alpha], ridge=ridge, rtol=rtol)
         value, estimate = (float(x["test_error"][0]) for x in (batch.values, batch.errors))
         residual, nodes = float(batch.residual[0]), int(batch.nodes[0])
     except GiantstepError as found:

@@ -231,9 +231,10 @@ def compare_with_plain_route(model: SpikedRandomFeatures, quick: bool) -> bool:
     n = 20_000
     repetitions = 2 if quick else 5
     alphas, ridges = np.full(n, ALPHA), np.full(n, RIDGE)
-    ours = model.solve_many(alphas, ridges, workers=1)
+    ours = model.solve_many(alpha=alphas, ridge=ridges, workers=1)
     seconds = min(
-        cpu_seconds(lambda: model.solve_many(alphas, ridges, workers=1)) for _ in range(7)
+        cpu_seconds(lambda: model.solve_many(alpha=alphas, ridge=ridges, workers=1))
+        for _ in range(7)
     )
     spike = model.spike
     routes = [
@@ -270,7 +271,7 @@ def compare_threads(model: SpikedRandomFeatures, n: int, rounds: int) -> bool:
     for _ in range(rounds):
         for workers, key in ((1, "one"), (2, "two")):
             seconds = wall_seconds(
-                functools.partial(model.solve_many, alphas, ridges, workers=workers)
+                functools.partial(model.solve_many, alpha=alphas, ridge=ridges, workers=workers)
             )
             times[key].append(seconds)
         loop = functools.partial(plain_loop, 60_000_000)

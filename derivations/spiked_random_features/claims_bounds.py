@@ -121,7 +121,7 @@ def bounds_of_models() -> Finding:
         passed &= max(deviations[name].values()) <= tolerance
         alphas = np.repeat([0.3, 1.0, 3.0, 30.0], 13)
         ridges = np.tile(np.logspace(-3, 6, 13), 4)
-        errors = model.solve_many(alphas, ridges).values["test_error"]
+        errors = model.solve_many(alpha=alphas, ridge=ridges).values["test_error"]
         margins[name] = float(errors.min()) / found[1]
         passed &= margins[name] >= 1
         for alpha, reference in zip(_SAMPLE_COMPLEXITIES, best, strict=True):

@@ -166,7 +166,7 @@ def unspiked_values() -> Finding:
     spread = (max(errors) - min(errors)) / errors[2]
     alphas = np.repeat([0.2, 1.0, 5.0, 1e3], 5)
     ridges = np.tile(np.logspace(-4, 2, 5), 4)
-    batch = model.solve_many(alphas, ridges)
+    batch = model.solve_many(alpha=alphas, ridge=ridges)
     margin = float(np.min(batch.values["test_error"])) / model.best_linear_error
     near = (
         SpikedRandomFeatures("erf", "erf", step_size=0, beta=1000.0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, cast
 
 import numpy as np
 
-from ...deprecations import renamed
+from ...deprecations import by_name, renamed
 from ...errors import ApproximationWarning, AssumptionError, ParameterError
 from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
@@ -443,11 +443,12 @@ class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
             given["inverse_width"] = 1 / self.width
         return {**given, **asdict(self.spike)}
 
+    @by_name("alpha", "ridge")
     def solve_many(
         self,
+        *,
         alpha: object,
         ridge: object,
-        *,
         rtol: float = 1e-11,
         workers: int | None = None,
         width: int | None = None,
@@ -471,7 +472,9 @@ class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
             Never seen for the square loss; names the first point that failed.
         """
         if width is not None:
-            return self.at_width(width).solve_many(alpha, ridge, rtol=rtol, workers=workers)
+            return self.at_width(width).solve_many(
+                alpha=alpha, ridge=ridge, rtol=rtol, workers=workers
+            )
         alphas, ridges = np.broadcast_arrays(
             positive_array("alpha", alpha), positive_array("ridge", ridge)
         )
@@ -496,7 +499,7 @@ class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
         self, alpha: float, ridge: Any, digits: int | None, certify: bool, progress: bool
     ) -> Solution:
         warn_about_quality(self, outer=1)
-        batch = self.solve_many([alpha], [ridge])
+        batch = self.solve_many(alpha=[alpha], ridge=[ridge])
         columns = {"alpha": np.array([alpha]), "ridge": np.array([float(ridge)])}
         warn_about_width(self, batch.values, columns, outer=1)
         if certify:
@@ -577,7 +580,7 @@ class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
         def solve(model: SpikedRandomFeatures, at: Columns) -> BatchSolution:
             if model is not self:
                 warn_about_quality(model)
-            return model.solve_many(at["alpha"], at["ridge"], rtol=rtol, workers=1)
+            return model.solve_many(alpha=at["alpha"], ridge=at["ridge"], rtol=rtol, workers=1)
 
         return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
 

@@ -100,7 +100,7 @@ def phase_diagram(
                 errors[place] = np.reshape([b.test_error for b in best], points["alpha"].shape)
                 penalties[place] = np.reshape([b.ridge for b in best], points["alpha"].shape)
             else:
-                flat = here.solve_many(points["alpha"].ravel(), points["ridge"].ravel())
+                flat = here.solve_many(alpha=points["alpha"].ravel(), ridge=points["ridge"].ravel())
                 errors[place] = flat.values["test_error"].reshape(points["alpha"].shape)
             bar.update()
     columns: dict[str, Any] = {

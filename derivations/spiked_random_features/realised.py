@@ -275,7 +275,7 @@ def realised_network(
             theories["spectrum"] = realised(norm_overlap=of_norms, bulk=law)
     zero = np.zeros(len(alphas))
     for kind, theory in theories.items():
-        values = theory.solve_many(alphas, [ridge]).values
+        values = theory.solve_many(alpha=alphas, ridge=[ridge]).values
         columns |= {f"{kind}_{name}": values.get(name, zero) for name in (*_ERRORS, *_OVERLAPS)}
     attributes = {
         **model_attributes(model, ridge),

@@ -350,7 +350,9 @@ def conditional_prediction(
     energy = model.symbolic().free_energy
     values = {
         **model._parameter_values(),
-        **{k: float(v[0]) for k, v in model.solve_many([alpha], [ridge]).values.items()},
+        **{
+            k: float(v[0]) for k, v in model.solve_many(alpha=[alpha], ridge=[ridge]).values.items()
+        },
         "alpha": alpha,
         "ridge": ridge,
     }

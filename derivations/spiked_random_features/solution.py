@@ -362,5 +362,5 @@ def with_complete(model: SpikedRandomFeatures, curve: xr.Dataset) -> xr.Dataset:
     corrected = model.complete()
     if corrected is None:
         return curve
-    batch = corrected.solve_many(curve["alpha"].to_numpy(), [curve.attrs["ridge"]])
+    batch = corrected.solve_many(alpha=curve["alpha"].to_numpy(), ridge=[curve.attrs["ridge"]])
     return curve.assign(test_error_complete=("alpha", batch.values["test_error"]))

@@ -15,7 +15,7 @@ alpha = np.linspace(0.05, 4, 300)
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for beta in (0.5, 1.0, 2.0):
     model = gs.SpikedRandomFeatures("erf", "sin", step_size=2, alpha0=5, beta=beta)
-    errors = model.solve_many(alpha, 1e-4).values["test_error"]
+    errors = model.solve_many(alpha=alpha, ridge=1e-4).values["test_error"]
     (line,) = axes.semilogy(alpha, errors, label=f"β = {beta}")
     axes.axvline(beta, color=line.get_color(), lw=0.8, ls=":")
 axes.set_xlabel("α = n/d")

@@ -15,7 +15,7 @@ import giantstep as gs
 model = gs.SpikedRandomFeatures("tanh", "sin", step_size=2, alpha0=4, noise_variance=0.2)
 alpha, ridge = np.linspace(0.1, 4, 100), np.geomspace(1e-3, 100, 400)
 grid = np.meshgrid(alpha, ridge, indexing="ij")
-found = model.solve_many(grid[0].ravel(), grid[1].ravel())
+found = model.solve_many(alpha=grid[0].ravel(), ridge=grid[1].ravel())
 errors = found.values["test_error"].reshape(grid[0].shape)
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 levels = np.geomspace(errors.min(), errors.max(), 25)

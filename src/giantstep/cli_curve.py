@@ -300,7 +300,7 @@ def _check_samples(arguments: argparse.Namespace, alphas: Sequence[float]) -> No
 def _print_theory(model: SpikedRandomFeatures, alphas: list[float], ridge: float) -> None:
     from .derivations.tables import THEORY_COLUMNS, theory_cells, theory_rests_on
 
-    batch = model.solve_many(alphas, [ridge])
+    batch = model.solve_many(alpha=alphas, ridge=[ridge])
     values, errors = batch.values["test_error"], batch.errors["test_error"]
     rows = [
         [*theory_cells(alpha, float(value), float(error)), f"{float(training):#.10g}"]
@@ -399,7 +399,7 @@ def _compared(
         theory_cells,
     )
 
-    batch = model.solve_many(alphas, [ridge])
+    batch = model.solve_many(alpha=alphas, ridge=[ridge])
     errors = (simulation[f"test_error_{n}"].to_numpy() for n in ("mean", "standard_error"))
     measured = [(float(mean), float(error)) for mean, error in zip(*errors, strict=True)]
     tables = (table["test_error"].tolist() for table in (batch.values, batch.errors))
@@ -412,7 +412,7 @@ def _compared(
     corrected = model.complete()
     if corrected is not None:
         headings += COMPLETE_COLUMNS
-        values = corrected.solve_many(alphas, [ridge]).values["test_error"]
+        values = corrected.solve_many(alpha=alphas, ridge=[ridge]).values["test_error"]
         for row, theory, networks in zip(rows, values, measured, strict=True):
             row += complete_cells(float(theory), *networks)
     return headings, rows

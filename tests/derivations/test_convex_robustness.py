@@ -126,7 +126,7 @@ def separable():
 def test_nearly_separable_labels_are_fitted_with_a_small_penalty(separable):
     readout = gs.ConvexReadout(separable, "logistic", "sign")
     # Followed from large penalties; the error is near that of labels given by the spike alone.
-    found = readout.solve_many([11.87], 1.26e-8)
+    found = readout.solve_many(alpha=[11.87], ridge=1.26e-8)
     assert found.converged.all()
     spike_alone = math.acos(0.99972) / math.pi
     values = {name: float(column[0]) for name, column in found.values.items()}
@@ -140,7 +140,7 @@ def test_training_losses_are_finite_where_the_student_saturates():
     features = gs.SpikedRandomFeatures.from_parameters(
         "erf", "sign", spike_strength=-3.86, bulk_variance=1.00264, alignment=0.9966, beta=0.36
     )
-    found = gs.ConvexReadout(features, "logistic", "sign").solve_many([10.7], 0.0477)
+    found = gs.ConvexReadout(features, "logistic", "sign").solve_many(alpha=[10.7], ridge=0.0477)
     assert 0 < found.values["training_loss"][0] < found.values["test_loss"][0]
 
 
@@ -151,7 +151,7 @@ def test_a_sign_that_changes_fast_is_resolved():
     features = gs.SpikedRandomFeatures.from_parameters(
         "erf", "sign", spike_strength=-1.6953, bulk_variance=1.00014, alignment=0.97197, beta=2.0966
     )
-    found = gs.ConvexReadout(features, "logistic", "sign").solve_many([2.0966], 4.2834)
+    found = gs.ConvexReadout(features, "logistic", "sign").solve_many(alpha=[2.0966], ridge=4.2834)
     assert found.errors["test_error"][0] < 1e-8
     readout = gs.ConvexReadout(features, "logistic", "sign")
     values = {name: float(column[0]) for name, column in found.values.items()}
@@ -240,7 +240,7 @@ def test_random_sets_are_solved(sets, loss):
 
 def _misses(readout, alpha, ridge, rtol=1e-3):
     """Return by how much a coarse answer is off a fine one, relative to what both say."""
-    coarse, fine = (readout.solve_many([alpha], ridge, rtol=r) for r in (rtol, 1e-13))
+    coarse, fine = (readout.solve_many(alpha=[alpha], ridge=ridge, rtol=r) for r in (rtol, 1e-13))
     found = {}
     for name, error in coarse.errors.items():
         difference = abs(coarse.values[name] - fine.values[name])
@@ -282,7 +282,7 @@ def test_errors_are_not_understated_where_no_rule_resolves_labels():
         alignment=0.7423685793595419, beta=0.40471183839969915,
     )  # fmt: skip
     found = features.with_loss("huber(0.3)").solve_many(
-        [9.603403843164894], 0.04279975637654018, rtol=1e-8
+        alpha=[9.603403843164894], ridge=0.04279975637654018, rtol=1e-8
     )
     # Grids of ten times as many nodes, whose estimated error is 7e-10.
     difference = abs(found.values["test_error"][0] - 0.2044605636)

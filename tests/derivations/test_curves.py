@@ -404,6 +404,10 @@ OLD_AND_NEW = {
     "sensitivities": (
         lambda: SPIKED.sensitivities(2, 0.1), lambda: SPIKED.sensitivities(alpha=2, ridge=0.1),
     ),
+    "solve_many": (
+        lambda: SPIKED.solve_many([1, 2], [0.1, 0.2]).values["q1"],
+        lambda: SPIKED.solve_many(alpha=[1, 2], ridge=[0.1, 0.2]).values["q1"],
+    ),
     "spectrum": (lambda: GIVEN.spectrum(2.0, 50), lambda: GIVEN.spectrum(alpha=2.0, points=50)),
     "networks": (
         lambda: SPIKED.simulate(20, [1.0], 0.1, seeds=1, progress=False)["test_error"],

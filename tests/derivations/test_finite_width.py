@@ -30,7 +30,7 @@ def test_the_correction_vanishes_like_one_over_p(model):
 
 def test_all_methods_take_a_width(model):
     one = model.solve(alpha=2, ridge=0.1, width=300).test_error
-    assert model.solve_many([2], [0.1], width=300).values["test_error"][0] == one
+    assert model.solve_many(alpha=[2], ridge=[0.1], width=300).values["test_error"][0] == one
     curve = model.at(width=300).curve(alpha=[2], ridge=0.1).to_dataset()
     assert float(curve.test_error[0]) == one and curve.attrs["width"] == 300
     assert model.at_width(300).kernel().solve(alpha=2, ridge=0.1).test_error == one

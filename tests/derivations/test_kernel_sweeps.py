@@ -94,7 +94,7 @@ def test_spiked_sweep_equals_the_model(model):
     alpha, ridge = np.geomspace(0.2, 5, 6), np.geomspace(1e-3, 1, 20)
     found = kernel.curve(alpha=alpha, ridge=ridge, progress=False).to_dataset()
     for k in (0, 7, 19):
-        batch = model.solve_many(alpha, [ridge[k]])
+        batch = model.solve_many(alpha=alpha, ridge=[ridge[k]])
         assert_allclose(found.test_error[:, k], batch.values["test_error"], rtol=1e-13)
     # Parameters of the tables vary, too, and the orthogonal alignment follows.
     moving = kernel.curve(

@@ -233,7 +233,7 @@ def test_the_stretch_is_that_of_a_column_of_the_bulk():
         "relu", "relu", step_size=3, alpha0=6, beta=0.7, noise_variance=0.2,
         allow_non_odd=True, leading_order="complete",
     )  # fmt: skip
-    values = model.solve_many([1.3], [0.2]).values
+    values = model.solve_many(alpha=[1.3], ridge=[0.2]).values
     found, spike, d = SimpleNamespace(**{k: v[0] for k, v in values.items()}), model.spike, 1500
     rng = np.random.default_rng(5)
     rows = rng.standard_normal((int(0.7 * d), d)) * math.sqrt(spike.bulk_variance / d)

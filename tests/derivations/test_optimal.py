@@ -267,13 +267,13 @@ def test_two_parameters_of_a_readout_are_searched_by_values_of_many_penalties_at
 def test_sample_complexities_and_penalties_of_readouts_go_in_pairs():
     readout = SpikedRandomFeatures("erf", "sin", step_size=2, alpha0=4).with_loss("square")
     alphas, ridges = [2.0, 0.5, 2.0], [0.1, 3.0, 1e-4]
-    together = readout.solve_many(alphas, ridges).values["test_error"]
+    together = readout.solve_many(alpha=alphas, ridge=ridges).values["test_error"]
     alone = [
         readout.solve(alpha=a, ridge=r).test_error for a, r in zip(alphas, ridges, strict=True)
     ]
     np.testing.assert_allclose(together, alone, rtol=1e-12)
     np.testing.assert_allclose(
-        readout.solve_many(2.0, ridges).values["test_error"][::2], alone[::2]
+        readout.solve_many(alpha=2.0, ridge=ridges).values["test_error"][::2], alone[::2]
     )
     with pytest.raises(ParameterError, match="one length, or be numbers, got 3 and 2 values"):
-        readout.solve_many(alphas, ridges[:2])
+        readout.solve_many(alpha=alphas, ridge=ridges[:2])

@@ -69,7 +69,7 @@ def replaced_solve(model, monkeypatch, change):
     with monkeypatch.context() as context:
         context.setattr(plain, "solve", solve)
         # So large a tolerance that nothing finite is refined.
-        found = model.solve_many([1.5], [0.1], rtol=1e300)
+        found = model.solve_many(alpha=[1.5], ridge=[0.1], rtol=1e300)
     return found.errors["test_error"][0]
 
 
@@ -116,7 +116,7 @@ def test_coarse_solution_that_is_wrong_does_not_make_the_rest_look_good(model, m
 def test_row_that_plain_python_refuses_is_solved_compiled(model, monkeypatch):
     # math.log of a negative number is a ValueError, and must not change its neighbours' digits.
     kernel = model._kernel
-    expected = model.solve_many([1.0, 1.5, 2.0], [0.1])
+    expected = model.solve_many(alpha=[1.0, 1.5, 2.0], ridge=[0.1])
     original = kernel.plain.solve_rows
 
     def refuse_second(first, stop, parameters, *rest):
@@ -125,7 +125,7 @@ def test_row_that_plain_python_refuses_is_solved_compiled(model, monkeypatch):
         original(first, stop, parameters, *rest)
 
     monkeypatch.setattr(kernel.plain, "solve_rows", refuse_second)
-    found = model.solve_many([1.0, 1.5, 2.0], [0.1])
+    found = model.solve_many(alpha=[1.0, 1.5, 2.0], ridge=[0.1])
     for name, values in expected.values.items():
         assert np.array_equal(values[[0, 2]], found.values[name][[0, 2]]), name
         assert found.values[name][1] == pytest.approx(values[1], rel=1e-9, abs=1e-14)
@@ -140,7 +140,7 @@ def test_no_rows_are_no_problem(model, workers):
 
 
 def test_more_workers_than_rows(model):
-    one, many = (model.solve_many([0.5, 1.0, 2.0], [0.1], workers=w) for w in (1, 16))
+    one, many = (model.solve_many(alpha=[0.5, 1.0, 2.0], ridge=[0.1], workers=w) for w in (1, 16))
     assert np.array_equal(one.values["test_error"], many.values["test_error"])
 
 

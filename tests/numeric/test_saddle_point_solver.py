@@ -30,7 +30,7 @@ def test_no_failure_at_random_points(student, teacher, arguments):
     model = gs.SpikedRandomFeatures(student, teacher, **arguments)
     rng = np.random.default_rng(sum(map(ord, student + teacher)))
     alpha, ridge = 10 ** rng.uniform(-2, 2, 300), 10 ** rng.uniform(-6, 1, 300)
-    found = model.solve_many(alpha, ridge)
+    found = model.solve_many(alpha=alpha, ridge=ridge)
     assert all(np.isfinite(v).all() for v in found.values.values())
     assert found.residual.max() <= 1e-11
     assert found.iterations.max() <= 30
@@ -49,13 +49,13 @@ def test_results_do_not_depend_on_threads_or_chunks():
     model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
     rng = np.random.default_rng(1)
     alpha, ridge = 10 ** rng.uniform(-1, 1, 5000), 10 ** rng.uniform(-4, 1, 5000)
-    one = model.solve_many(alpha, ridge, workers=1)
-    two = model.solve_many(alpha, ridge, workers=2)
+    one = model.solve_many(alpha=alpha, ridge=ridge, workers=1)
+    two = model.solve_many(alpha=alpha, ridge=ridge, workers=2)
     for name, values in one.values.items():
         assert np.array_equal(values, two.values[name]), name
     # The same from threads of the caller, as a sweep would do it.
     with ThreadPoolExecutor(2) as pool:
-        parts = list(pool.map(lambda s: model.solve_many(alpha[s], ridge[s], workers=1),
+        parts = list(pool.map(lambda s: model.solve_many(alpha=alpha[s], ridge=ridge[s], workers=1),
                               (slice(0, 2500), slice(2500, 5000))))  # fmt: skip
     joined = np.concatenate([p.values["test_error"] for p in parts])
     assert np.array_equal(joined, one.values["test_error"])
@@ -64,9 +64,9 @@ def test_results_do_not_depend_on_threads_or_chunks():
 def test_plain_twin_and_kernel_agree(monkeypatch):
     model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
     alpha, ridge = np.geomspace(0.1, 10, 40), np.geomspace(10, 1e-3, 40)
-    plain = model.solve_many(alpha, ridge)
+    plain = model.solve_many(alpha=alpha, ridge=ridge)
     monkeypatch.setattr(saddle_point_solver, "_PLAIN_SIZE", 0)
-    compiled = model.solve_many(alpha, ridge)
+    compiled = model.solve_many(alpha=alpha, ridge=ridge)
     for name, values in plain.values.items():
         # Sums in another order differ by rounding, which small overlaps show most.
         assert_allclose(values, compiled.values[name], rtol=1e-10, atol=1e-15, err_msg=name)
@@ -82,7 +82,7 @@ def test_failure_names_the_point_and_keeps_the_rest(monkeypatch):
 
     monkeypatch.setattr(kernel.plain, "solve_batch", broken)
     with pytest.raises(ConvergenceError, match=r"1 of 2 parameter sets.*alpha = 3") as caught:
-        model.solve_many([1.0, 3.0], [0.1])
+        model.solve_many(alpha=[1.0, 3.0], ridge=[0.1])
     assert caught.value.state.values["test_error"][0] == 1.0
 
 

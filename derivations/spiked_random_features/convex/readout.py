@@ -12,6 +12,7 @@ import mpmath
 import numpy as np
 import sympy as sp
 
+from ....deprecations import by_name
 from ....errors import ParameterError
 from ....numeric.arguments import positive_array, whole_number
 from ....numeric.cache import FileCache
@@ -287,8 +288,9 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
             cache=self._cache,
         )
 
+    @by_name("alpha", "ridge")
     def solve_many(
-        self, alpha: object, ridge: object, *, rtol: float = _RTOL, workers: int | None = None
+        self, *, alpha: object, ridge: object, rtol: float = _RTOL, workers: int | None = None
     ) -> BatchSolution:
         """Solve at many sample complexities, ridge penalties or pairs of both.
 
@@ -335,7 +337,7 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
     def _solved(
         self, alpha: float, ridge: Any, digits: int | None, certify: bool, progress: bool
     ) -> Solution:
-        batch = self.solve_many([alpha], ridge)
+        batch = self.solve_many(alpha=[alpha], ridge=ridge)
         values: dict[str, Any] = {name: float(v[0]) for name, v in batch.values.items()}
         errors: dict[str, Any] = {name: float(v[0]) for name, v in batch.errors.items()}
         if digits is not None:
@@ -367,7 +369,7 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
         return readout_directions(self, exact=exact)
 
     def _start(self, kernel: Kernel, point: Mapping[str, Any]) -> Mapping[str, float]:
-        batch = self.solve_many([point["alpha"]], point["ridge"])
+        batch = self.solve_many(alpha=[point["alpha"]], ridge=point["ridge"])
         return {name: float(batch.values[name][0]) for name in kernel.code.unknowns}
 
     @property
@@ -428,7 +430,7 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
 
     def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
         def solve(model: ConvexReadout, at: Columns) -> BatchSolution:
-            return model.solve_many(at["alpha"], at["ridge"], rtol=rtol, workers=1)
+            return model.solve_many(alpha=at["alpha"], ridge=at["ridge"], rtol=rtol, workers=1)
 
         return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
 

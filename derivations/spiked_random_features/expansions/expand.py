@@ -78,7 +78,7 @@ class _OneKind:
 
     def near(self, alpha: float, ridge: float) -> Mapping[str, float]:
         """Return the float solution at a point by the names of unknowns."""
-        found = self.model.solve_many([alpha], [ridge]).values
+        found = self.model.solve_many(alpha=[alpha], ridge=[ridge]).values
         return {name: float(value[0]) for name, value in found.items()}
 
     def series(self, name: str, balance: Balance) -> Callable[..., SymbolicSeries] | None:

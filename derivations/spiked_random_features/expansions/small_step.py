@@ -131,7 +131,7 @@ def step_terms(
     if model.width is not None:
         given["inverse_width"] = ctx.one / model.width
     values = [given.get(fe.IDENTIFIERS[p], ctx.zero) for p in symbolic.system.parameters]
-    near = replace(model, step_size=_START).solve_many([alpha], [ridge]).values
+    near = replace(model, step_size=_START).solve_many(alpha=[alpha], ridge=[ridge]).values
     start = {
         x: ctx.mpf(float(near[fe.IDENTIFIERS[x]][0]) / _START**k)
         for x, k in system.exponents.items()

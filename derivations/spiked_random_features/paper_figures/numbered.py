@@ -341,7 +341,9 @@ def error_over_widths(simulated: Simulated, cache_folder: Any = None) -> PaperFi
             here = model(b, power)
             if width is not None:
                 here = here.at_width(max(round(b * width), 1))
-            found.append(float(here.solve_many([alpha], [_ERROR_RIDGE]).values["test_error"][0]))
+            found.append(
+                float(here.solve_many(alpha=[alpha], ridge=[_ERROR_RIDGE]).values["test_error"][0])
+            )
         return found
 
     with styled():
@@ -625,7 +627,7 @@ def draw_errors(
     errors, finite, means, bars = [], [], [], []
     missing = np.full(len(points), np.nan)
     for (label, model), colour in zip(models, COLOURS, strict=False):
-        values = model.solve_many(alpha, [ridge]).values["test_error"]
+        values = model.solve_many(alpha=alpha, ridge=[ridge]).values["test_error"]
         errors.append(values)
         axes.plot(alpha, values, color=colour, label=label, zorder=3)
         # A step with infinitely many samples cannot be simulated.
@@ -637,7 +639,9 @@ def draw_errors(
             finite.append(np.full(len(alpha), np.nan))
             continue
         width = round(model.beta * simulated.dimension)
-        finite.append(model.at_width(width).solve_many(alpha, [ridge]).values["test_error"])
+        finite.append(
+            model.at_width(width).solve_many(alpha=alpha, ridge=[ridge]).values["test_error"]
+        )
         axes.plot(alpha, finite[-1], color=colour, linestyle=":", linewidth=1.3, zorder=3)
         draw_points(axes, points, means[-1], bars[-1], colour)
     best = models[0][1].best_linear_error
