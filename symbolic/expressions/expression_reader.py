@@ -14,6 +14,7 @@ import difflib
 import keyword
 import math
 import re
+import unicodedata
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 
@@ -86,6 +87,10 @@ def _check_token(match: re.Match[str], previous: str, refuse: Refuse) -> None:
             raise refuse(f"{character!r} has no meaning here; {_REMEDIES[character]}")
     if match["name"] and (keyword.iskeyword(token) or not token.isidentifier()):
         raise refuse(f"{token!r} is not a name; rename the variable or remove the word")
+    plain = unicodedata.normalize("NFKC", token)
+    if plain.isascii() and not token.isascii():
+        # Python would read it so without a word.
+        raise refuse(f"{token!r} is not in plain letters; write {plain}")
     if previous + token in ("//", "***"):
         raise refuse(f"{previous + token!r} is not an operator; write / or * or **")
     ends_operand = previous == ")" or previous[:1].isalnum() or previous[:1] in ("_", ".")

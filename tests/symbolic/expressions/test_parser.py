@@ -72,6 +72,7 @@ def test_result_is_exact():
     [
         ("", "empty"),
         ("2z", r"write 2\*z"),
+        ("ｔanh(z)", "'ｔanh' is not in plain letters; write tanh"),  # noqa: RUF001
         ("z^2", r"'\^' has no meaning here; write \*\*"),
         ("z²", r"write \*\*2"),
         ("(z)(z)", "operator is missing"),
