@@ -356,14 +356,14 @@ class GenerativeStep:
         The directions that are known after the step.
     coefficients : tuple of tuple of Expr
         Vectors that are not zero: of the tensor of this order for T(y) = y, expectations for powers
-        of y of a polynomial; empty for an indicator.
+        of y of a polynomial; empty for an indicator. `repr` leaves them out, as there are many.
     """
 
     order: int
     transform: str
     witness: str
     subspace: Subspace
-    coefficients: tuple[tuple[sp.Expr, ...], ...] = ()
+    coefficients: tuple[tuple[sp.Expr, ...], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
