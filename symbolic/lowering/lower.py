@@ -52,10 +52,7 @@ def check_code_names(symbols: Sequence[sp.Symbol]) -> None:
 
 
 def _equations_text(system: SaddlePointSystem) -> str:
-    return "\n".join(
-        f"0 = {e.residual}" if e.value is None else f"{e.unknown} = {e.value}"
-        for e in system.equations
-    )
+    return "\n".join(map(str, system.equations))
 
 
 def _measures_text(hoisted: Any, nodes: Mapping[Any, Any]) -> str:

@@ -476,11 +476,7 @@ class Newton:
     @property
     def inputs(self) -> tuple[sp.Symbol, ...]:
         """The scalars from before that its equations hold."""
-        own, read = set(self.unknowns), dict[sp.Symbol, None]()
-        for step in self.body:
-            read |= dict.fromkeys(sorted(step.reads - own, key=str))
-            own |= step.writes
-        return tuple(read)
+        return read_first(self.body, self.unknowns)
 
     @property
     def reads(self) -> set[sp.Symbol]:
@@ -494,6 +490,15 @@ class Newton:
 
 
 Step = Assign | NodeLoop | LinearSolve | Newton
+
+
+def read_first(steps: Iterable[Step], known: Iterable[sp.Symbol] = ()) -> tuple[sp.Symbol, ...]:
+    """Return what steps read before one of them writes it, in a fixed order."""
+    written, read = set(known), dict[sp.Symbol, None]()
+    for step in steps:
+        read |= dict.fromkeys(sorted(step.reads - written, key=str))
+        written |= step.writes
+    return tuple(read)
 
 
 @dataclass(frozen=True)
@@ -643,6 +648,12 @@ class Program:
     def newton_unknowns(self) -> tuple[sp.Symbol, ...]:
         """Unknowns of all Newton steps, for which a solve takes starting values."""
         return tuple(x for s in self.steps if isinstance(s, Newton) for x in s.unknowns)
+
+    def left_by(self, newton: Newton) -> list[sp.Symbol]:
+        """Return what the body of a step computes and a later one reads, or is an output."""
+        later = self.steps[self.steps.index(newton) + 1 :]
+        read = set(self.outputs).union(*(step.reads for step in later))
+        return [x for step in newton.body for x in sorted(step.writes & read, key=str)]
 
     @cached_property
     def declarations(self) -> Mapping[sp.Symbol, Kind]:

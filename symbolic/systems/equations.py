@@ -169,6 +169,9 @@ class Equation(InLatex):
         """Left and right, as the equation is written."""
         return (sp.S.Zero, self.residual) if self.value is None else (self.unknown, self.value)
 
+    def __str__(self) -> str:
+        return " = ".join(map(str, self.sides))
+
     def latex(self) -> str:
         """Return the equation in LaTeX, without delimiters."""
         return " = ".join(map(written, self.sides))
