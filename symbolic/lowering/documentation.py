@@ -49,6 +49,13 @@ def domain_of(symbol: sp.Symbol) -> str:
     return "(-1, 1)" if symbol.assumptions0.get("inside") else "real"
 
 
+def example_of(symbol: sp.Symbol) -> float:
+    """Return some number that a symbol's assumptions admit."""
+    if symbol.is_nonnegative:
+        return 1.0
+    return -1.0 if symbol.is_nonpositive else 0.5
+
+
 # What each domain asks of a number; others ask nothing.
 DOMAIN_TESTS = {
     "positive": "{} > 0.0",

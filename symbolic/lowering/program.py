@@ -302,6 +302,11 @@ class Data:
     name: str
     columns: tuple[sp.Symbol, ...]
 
+    @property
+    def given_names(self) -> tuple[str, ...]:
+        """The columns as users name them; in code they carry the name of their data set."""
+        return tuple(str(c).removeprefix(f"{self.name}_") for c in self.columns)
+
     def __str__(self) -> str:
         return f"each row of {self.name}"
 
