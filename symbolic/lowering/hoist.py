@@ -127,7 +127,9 @@ class _Hoister:
         self.product = ProductBuilder(system.node, self.unknowns, taken)
 
     def hoist(self, expr: sp.Expr, place: str) -> sp.Expr:
-        expr = _closed_proximals(admit(_nested(expr), place))
+        expr = admit(_nested(expr), place)
+        # No iteration in the kernel where there is a closed form.
+        expr = expr.xreplace({p: p.doit() for p in expr.atoms(Proximal)})
         expr = jumps_as_steps(expr, frozenset(self._signs_at_rest(expr)))
         found = {node: self._outer(node, place) for node in outermost(expr)}
         return expr.xreplace(found)
@@ -293,11 +295,6 @@ def _nested(expr: sp.Expr) -> sp.Expr:
     ]:
         expr = expr.xreplace({n: n.nested() for n in joint})
     return expr
-
-
-def _closed_proximals(expr: sp.Expr) -> sp.Expr:
-    """Take closed forms of proximal operators where there are any: no iteration in the kernel."""
-    return expr.xreplace({p: p.doit() for p in expr.atoms(Proximal)})
 
 
 def _polynomials_done(node: sp.Expr) -> sp.Expr:

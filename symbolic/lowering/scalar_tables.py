@@ -177,8 +177,9 @@ def table_plan(
     steps: list[InnerPass | Assign] = []
     sizes: dict[sp.Symbol, sp.Expr] = {}
     done: set[sp.Expr] = set()
+    needed = {f: form.atoms(AppliedUndef) & {*forms} for f, form in forms.items()}
     while len(done) < len(forms):
-        ready = [f for f in forms if f not in done and _tables_of(forms[f], forms) <= done]
+        ready = [f for f in forms if f not in done and needed[f] <= done]
         if not ready:
             left = ", ".join(str(f) for f in forms if f not in done)
             raise EmissionError(f"tables that refer to each other: {left}")
@@ -213,10 +214,6 @@ def table_plan(
 def size_of(mean: sp.Symbol) -> sp.Symbol:
     """Return the symbol of the mean of the absolute values."""
     return sp.Symbol(f"size_{mean.name}", nonnegative=True)
-
-
-def _tables_of(form: sp.Expr, forms: Mapping[sp.Expr, sp.Expr]) -> set[sp.Expr]:
-    return {f for f in form.atoms(AppliedUndef) if f in forms}
 
 
 def _inner_pass(
