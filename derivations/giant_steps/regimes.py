@@ -30,7 +30,7 @@ from typing import TypeAlias, cast
 import sympy as sp
 
 from ...errors import AssumptionError, ParameterError, UndecidedError
-from ...pages import Block, Table
+from ...pages import Block, Table, shorten
 from ...pictures import Bars
 from ...result import Result
 from ...symbolic.expressions.activations import Activation, activation
@@ -364,10 +364,10 @@ class RegimeTable(Result):
             marks = [notes.setdefault(note, len(notes) + 1) for note in _notes(row)]
             basis = f"{row.standing.value} [{','.join(map(str, sorted(marks)))}]"
             n, p, steps, subspace, kappa, fitted, _ = _cells(row)
-            subspace = _cut(str(row.subspace), _LONGEST_SUBSPACE) + ("" if row.decided else " +")
+            subspace = shorten(str(row.subspace), _LONGEST_SUBSPACE) + ("" if row.decided else " +")
             error = f"{row.relation} {_short_number(row.residual)}"
             cells.append(
-                [n, p, steps, subspace, kappa, _cut(fitted, _LONGEST_FUNCTION), error, basis]
+                [n, p, steps, subspace, kappa, shorten(fitted, _LONGEST_FUNCTION), error, basis]
             )
         head = f"f = {self.target}, E f^2 = {number_text(self.rows[0].projection.norm_squared)}"
         yield head if self.student is None else f"{head}, student {self.student}"
@@ -594,7 +594,7 @@ def _bars(target: Target, rows: Sequence[FitPrediction]) -> Bars:
         name = f"n ~ {n}, p ~ {p}, T = {steps}"
         numbers[name] = float(row.residual), None
         error = f"{row.relation} {_short_number(row.residual)}"
-        texts[name] = f"{error}, U = {_cut(subspace, _LONGEST_SUBSPACE)}"
+        texts[name] = f"{error}, U = {shorten(subspace, _LONGEST_SUBSPACE)}"
     whole = _short_number(rows[0].projection.norm_squared)
     return Bars(numbers, f"error left of E f² = {whole}", f"f = {target}", texts)
 
@@ -629,10 +629,6 @@ def _cells(row: FitPrediction) -> list[str]:
         function_text(row.projection),
         f"{row.relation} {number_text(row.residual)}",
     ]
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def _short_number(value: sp.Expr) -> str:

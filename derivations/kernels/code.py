@@ -14,12 +14,11 @@ from ...errors import GiantstepError, ParameterError
 from ...numeric.cache import FileCache
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.kernel_code import KernelCode, LoadedKernel, Range
-from ...symbolic.lowering.documentation import domain_of
+from ...symbolic.lowering.documentation import domain_of, example_of
 from ...symbolic.lowering.driver import BakedTables
 from ...symbolic.lowering.languages.vectors import Vectors
 from ...symbolic.lowering.lowered import LoweredSystem
 from ...symbolic.lowering.measures import width_source
-from ...symbolic.lowering.program import Data
 from ...symbolic.lowering.solver import solver_source
 from ...symbolic.lowering.tables import table_source
 from .arguments import column, known_names
@@ -62,7 +61,7 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
         even=program.even,
         unknowns=tuple(map(str, program.newton_unknowns)),
         panels=program.has_panels,
-        data=tuple((d.name, column_names(d)) for d in program.data),
+        data=tuple((d.name, d.given_names) for d in program.data),
         moving=program.moving,
         width_source=width_source(lowered),
         unknown_results=tuple(identifiers[x] for x in lowered.system.unknowns),
@@ -87,7 +86,7 @@ def parameter_domains(lowered: LoweredSystem) -> dict[str, str]:
     symbols = (*program.parameters, *program.newton_unknowns)
     domains = {str(x): domain_of(x) for x in symbols}
     for data in program.data:
-        for name, x in zip(column_names(data), data.columns, strict=True):
+        for name, x in zip(data.given_names, data.columns, strict=True):
             domains[f"{data.name}.{name}"] = domain_of(x)
     return domains
 
@@ -96,11 +95,6 @@ def latex_names(lowered: LoweredSystem) -> dict[str, str]:
     """Return the LaTeX of parameters and unknowns by their names in code."""
     system = lowered.system
     return {lowered.identifiers[x]: sp.latex(x) for x in (*system.parameters, *system.unknowns)}
-
-
-def column_names(data: Data) -> tuple[str, ...]:
-    """Return the columns of a data set as the user names them; in code they carry its name."""
-    return tuple(str(c).removeprefix(f"{data.name}_") for c in data.columns)
 
 
 @contextmanager
@@ -171,7 +165,6 @@ def wanted_tables(kernel: Kernel, tables: str, values: Mapping[str, Any]) -> Bak
 
 # Near one; exact in binary and as short decimals, which languages of many digits read.
 _FACTORS = (1.0, 0.75, 1.25, 1.5, 0.875)
-_TYPICAL = {"positive": 1.0, "negative": -1.0, "nonnegative": 1.0, "nonpositive": -1.0}
 _POINTS = 3
 
 
@@ -193,13 +186,12 @@ def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors 
     held = {} if tables is None else dict(tables.parameters)
     names = [str(p) for p in program.parameters]
     typical = {
-        str(p): _rounded(kernel.defaults.get(str(p))) or _TYPICAL.get(domain_of(p), 0.5)
-        for p in program.parameters
+        str(p): _rounded(kernel.defaults.get(str(p))) or example_of(p) for p in program.parameters
     }
     data = {
         d.name: {
-            name: [f * _TYPICAL.get(domain_of(x), 0.5) for f in (0.5, 1.0, 1.5)]
-            for name, x in zip(column_names(d), d.columns, strict=True)
+            name: [f * example_of(x) for f in (0.5, 1.0, 1.5)]
+            for name, x in zip(d.given_names, d.columns, strict=True)
         }
         for d in program.data
     }

@@ -23,13 +23,11 @@ from ...symbolic.lowering.program import Program
 from ...symbolic.lowering.solver import solver_source
 from ...symbolic.lowering.tables import evaluated_forms, table_source
 from ...symbolic.printing.compiled import Formula, function_source
-from ...symbolic.systems.equations import BlockStructure
+from ...symbolic.systems.equations import BlockStructure, determined
 from ...symbolic.systems.saddle_point import (
     Equation,
-    FreeEnergy,
     SaddlePointSystem,
     complement,
-    stationarity,
 )
 from ..derived import derived
 from ..first_gradient.spike_mapping import (
@@ -44,7 +42,7 @@ from ..first_gradient.spike_mapping import (
     spike_mapping,
     step_size,
 )
-from ..kernels.code import column_names, deriving, parameter_domains
+from ..kernels.code import deriving, parameter_domains
 from ..teachers import Teacher, leap_index, read_teacher
 from . import physics as symbols
 from .bulk_law import IID
@@ -188,7 +186,7 @@ def symbolic_model(
 def saddle_point_system(energy: SpikedFreeEnergy, title: str) -> SaddlePointSystem:
     """Return the saddle-point equations of a free energy, ready to be lowered."""
     return SaddlePointSystem.from_free_energy(
-        _determined(energy.free_energy),
+        determined(energy.free_energy),
         name="spiked_random_features",
         title=title,
         node=symbols.kappa,
@@ -269,7 +267,7 @@ def _derivation(student: str, teacher: str, **case: Any) -> Derivation:
             measured=tuple(map(str, program.magnitudes)),
             even=program.even,
             unknowns=tuple(map(str, program.newton_unknowns)),
-            data=tuple((d.name, column_names(d)) for d in program.data),
+            data=tuple((d.name, d.given_names) for d in program.data),
         )
         return Derivation(
             student=model.student.name,
@@ -292,16 +290,6 @@ def _derivation(student: str, teacher: str, **case: Any) -> Derivation:
 def flags_of(model: SpikedRandomFeatures) -> dict[str, Any]:
     """Return which case of the equations holds for a model."""
     return {**model._case, "finite_width": model.width is not None, "bulk": model._bulk.equations}
-
-
-def _determined(energy: FreeEnergy) -> FreeEnergy:
-    """Leave out variables on which the free energy of a special case does not depend."""
-    stays = set(stationarity(energy))
-    return replace(
-        energy,
-        order_parameters=tuple(x for x in energy.order_parameters if x in stays),
-        conjugates=tuple(x for x in energy.conjugates if x in stays),
-    )
 
 
 def _title(case: Case) -> str:

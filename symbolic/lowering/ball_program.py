@@ -18,7 +18,18 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
 from ..exact.ball_functions import Ball, BallTape
-from .program import Assign, Data, Line, LinearSolve, Newton, NodeLoop, Panels, Program, Step
+from .program import (
+    Assign,
+    Data,
+    Line,
+    LinearSolve,
+    Newton,
+    NodeLoop,
+    Panels,
+    Program,
+    Step,
+    read_first,
+)
 
 Tangents = Mapping[sp.Symbol, sp.Expr]
 
@@ -101,7 +112,7 @@ class BallAssigns:
 
     @cached_property
     def _reads(self) -> tuple[sp.Symbol, ...]:
-        return _read(self.assignments)
+        return read_first(self.assignments)
 
     @cached_property
     def _tape(self) -> BallTape:
@@ -136,7 +147,7 @@ class BallLoop:
 
     @cached_property
     def _reads(self) -> tuple[sp.Symbol, ...]:
-        return tuple(x for x in _read((*self.locals, *self.sums)) if x not in self.tables)
+        return tuple(x for x in read_first((*self.locals, *self.sums)) if x not in self.tables)
 
     @cached_property
     def _tape(self) -> BallTape:
@@ -319,15 +330,10 @@ def _prepared(
     needed = set(needed)
     kept: list[BallStep | Assign] = []
     for step in reversed(steps):
-        if isinstance(step, Assign):
-            if step.target in needed:
-                needed = needed - {step.target} | step.value.free_symbols
-                kept.append(step)
-        elif isinstance(step, LinearSolve):
-            if not needed.isdisjoint(step.unknowns):
-                entries = {x for row in step.matrix for x in row} | {*step.right_hand_side}
-                needed = needed - {*step.unknowns} | entries
-                kept.append(BallLinear(step))
+        if isinstance(step, Assign | LinearSolve):
+            if not needed.isdisjoint(step.writes):
+                needed = needed - step.writes | step.reads
+                kept.append(step if isinstance(step, Assign) else BallLinear(step))
         elif isinstance(step, NodeLoop):
             loop, needed = _prepared_loop(step, needed, tables, decided)
             if loop is not None:
@@ -358,9 +364,7 @@ def _prepared_loop(
 def _prepared_newton(
     block: Newton, needed: set[sp.Symbol], tables: tuple[sp.Symbol, ...]
 ) -> tuple[BallNewton | None, set[sp.Symbol]]:
-    written = {*block.unknowns}
-    for step in block.body:
-        written |= {a.target for a in ([step] if isinstance(step, Assign) else step.sums)}
+    written = block.writes
     if needed.isdisjoint(written):
         return None, needed
     # The sizes of their terms make residuals of floats comparable; an absolute value under an
@@ -402,17 +406,6 @@ def _grouped(steps: Sequence[BallStep | Assign], decided: bool) -> list[BallStep
             run = []
         found.append(step)
     return [*found, BallAssigns(tuple(run), decided)] if run else found
-
-
-def _read(assignments: Sequence[Assign]) -> tuple[sp.Symbol, ...]:
-    """Return the symbols that are read before they are written, in a fixed order."""
-    read: dict[sp.Symbol, None] = {}
-    written: set[sp.Symbol] = set()
-    for assignment in assignments:
-        for x in sorted(assignment.value.free_symbols - written, key=str):
-            read[x] = None
-        written.add(assignment.target)
-    return tuple(read)
 
 
 def _refuse(program: Program) -> None:

@@ -11,7 +11,7 @@ import sympy as sp
 
 from ..printing.special_functions import TARGETS, is_known, names
 from ..systems.saddle_point import SaddlePointSystem
-from .program import Assign, Newton, Program
+from .program import Newton, Program
 
 if TYPE_CHECKING:
     from .lowered import LoweredSystem
@@ -23,9 +23,7 @@ def documentation(system: SaddlePointSystem) -> str:
     if system.source:
         lines += [f"Source: {system.source}.", ""]
     lines += ["Equations (E_z is the mean over z ~ N(0, 1)):", ""]
-    for e in system.equations:
-        left, right = (0, e.residual) if e.value is None else (e.unknown, e.value)
-        lines.append(f"    {left} = {right}")
+    lines += [f"    {e}" for e in system.equations]
     if system.definitions:
         lines += ["", f"with the functions of {system.node}:", ""]
         lines += [f"    {f} = {value}" for f, value in system.definitions.items()]
@@ -49,6 +47,13 @@ def domain_of(symbol: sp.Symbol) -> str:
     if symbol.is_nonpositive:
         return "nonpositive"
     return "(-1, 1)" if symbol.assumptions0.get("inside") else "real"
+
+
+def example_of(symbol: sp.Symbol) -> float:
+    """Return some number that a symbol's assumptions admit."""
+    if symbol.is_nonnegative:
+        return 1.0
+    return -1.0 if symbol.is_nonpositive else 0.5
 
 
 # What each domain asks of a number; others ask nothing.
@@ -91,15 +96,9 @@ def describe_functions(program: Program) -> str:
 def _expressions(program: Program) -> Iterator[sp.Expr]:
     for root in program.roots:
         yield from (root.residual, root.slope, root.start)
-    steps = list(program.steps)
-    for step in steps:
-        if isinstance(step, Newton):
-            yield from step.start
-            steps += step.body
-        elif isinstance(step, Assign):
-            yield step.value
-    for loop in program.loops():
-        yield from (a.value for a in (*loop.at_nodes, *loop.sums))
+    for step in program.steps:
+        yield from step.start if isinstance(step, Newton) else ()
+    yield from (a.value for a in program.assigns())
 
 
 def filled(text: str, **places: object) -> str:

@@ -9,14 +9,14 @@ averaged at each node where it stands inside another function (:mod:`.inner_aver
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
 import sympy as sp
 
 from ...errors import EmissionError
-from ..expressions.averages import DataAverage
+from ..expressions.averages import DataAverage, outermost as nodes_of
 from ..gaussian.expectation import GaussianExpectation, JointExpectation
 from ..gaussian.jumps import jumps_as_steps
 from ..losses.proximal import Proximal
@@ -59,10 +59,7 @@ class HoistedSystem:
     product: ProductMeasure | None = None
 
     def __str__(self) -> str:
-        lines = [
-            f"{e.unknown} = {e.value}" if e.value is not None else f"0 = {e.residual}"
-            for e in self.equations
-        ]
+        lines = [*map(str, self.equations)]
         lines += [f"output {name} = {value}" for name, value in self.outputs.items()]
         lines += [f"table {f} = {value}" for f, value in self.definitions.items()]
         lines += [] if self.product is None else [str(self.product)]
@@ -130,7 +127,9 @@ class _Hoister:
         self.product = ProductBuilder(system.node, self.unknowns, taken)
 
     def hoist(self, expr: sp.Expr, place: str) -> sp.Expr:
-        expr = _closed_proximals(admit(_nested(expr), place))
+        expr = admit(_nested(expr), place)
+        # No iteration in the kernel where there is a closed form.
+        expr = expr.xreplace({p: p.doit() for p in expr.atoms(Proximal)})
         expr = jumps_as_steps(expr, frozenset(self._signs_at_rest(expr)))
         found = {node: self._outer(node, place) for node in outermost(expr)}
         return expr.xreplace(found)
@@ -286,13 +285,7 @@ class _Hoister:
 
 def outermost(expr: sp.Expr) -> list[sp.Expr]:
     """Return the averages in `expr` over Gaussian variables or data that no other one encloses."""
-    if isinstance(expr, GaussianExpectation | DataAverage):
-        return [expr]
-    found: dict[sp.Expr, None] = {}
-    for argument in expr.args:
-        if isinstance(argument, sp.Basic):
-            found |= dict.fromkeys(outermost(argument))
-    return list(found)
+    return nodes_of(expr, GaussianExpectation, DataAverage)
 
 
 def _nested(expr: sp.Expr) -> sp.Expr:
@@ -304,16 +297,7 @@ def _nested(expr: sp.Expr) -> sp.Expr:
     return expr
 
 
-def _closed_proximals(expr: sp.Expr) -> sp.Expr:
-    """Take closed forms of proximal operators where there are any: no iteration in the kernel."""
-    return expr.xreplace({p: p.doit() for p in expr.atoms(Proximal)})
-
-
 def _polynomials_done(node: sp.Expr) -> sp.Expr:
     """Do expectations of polynomials exactly."""
-    closed = {n: n.doit() for n in _gaussian(node) if n.integrand.is_polynomial(n.variable)}
-    return node.xreplace(closed)
-
-
-def _gaussian(expr: sp.Expr) -> Iterable[GaussianExpectation]:
-    return expr.atoms(GaussianExpectation)
+    found: set[GaussianExpectation] = node.atoms(GaussianExpectation)
+    return node.xreplace({n: n.doit() for n in found if n.integrand.is_polynomial(n.variable)})

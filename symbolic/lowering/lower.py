@@ -20,7 +20,7 @@ from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.jumps import integrate_deltas
 from ..gaussian.ramp_moments import RampAverage
 from ..losses.proximal import MoreauEnvelope, Proximal
-from ..systems.equations import block_structure
+from ..systems.equations import Equation, block_structure
 from ..systems.random_matrix import MarchenkoPasturAverage
 from ..systems.saddle_point import SaddlePointSystem
 from .fuse import Explicit, FreshSymbols, NewtonTask, Task, cancels, fuse, magnitude
@@ -51,13 +51,6 @@ def check_code_names(symbols: Sequence[sp.Symbol]) -> None:
             )
 
 
-def _equations_text(system: SaddlePointSystem) -> str:
-    return "\n".join(
-        f"0 = {e.residual}" if e.value is None else f"{e.unknown} = {e.value}"
-        for e in system.equations
-    )
-
-
 def _measures_text(hoisted: Any, nodes: Mapping[Any, Any]) -> str:
     return describe_measures(_places(hoisted), hoisted.node, nodes)
 
@@ -83,7 +76,7 @@ def lower_to_program(
     EmissionError
         If an expression cannot become code, or a name cannot be a name there.
     """
-    stages["equations"] = partial(_equations_text, system)
+    stages["equations"] = partial(_text, system.equations)
     hoisted = hoist(system)
     stages["hoisted"] = hoisted.__str__
     structure = block_structure(hoisted.equations)
@@ -220,8 +213,8 @@ def _schedule(
     return tuple(steps)
 
 
-def _text(tasks: Iterable[Task]) -> str:
-    return "\n".join(map(str, tasks))
+def _text(parts: Iterable[Task | Equation]) -> str:
+    return "\n".join(map(str, parts))
 
 
 def _mapped(task: Task, change: Callable[[sp.Expr], sp.Expr]) -> Task:

@@ -10,6 +10,7 @@ a product of matrices.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -22,100 +23,90 @@ from .lower import table_name
 _INDENT = "    "
 
 
-def map_source(
-    outputs: Mapping[str, sp.Expr],
-    *,
-    function: str,
-    unknowns: Sequence[sp.Symbol],
-    parameters: Sequence[sp.Symbol],
-    tables: Sequence[sp.Expr],
-    node: sp.Symbol,
-    identifiers: Mapping[sp.Symbol, str],
-    description: str,
-) -> str:
-    """Return the source of a function that evaluates `outputs` at many complex points.
+@dataclass(frozen=True)
+class MapSource:
+    """Writes functions of unknowns, parameters, weight, node and tables, in this order.
 
-    Parameters
+    Attributes
     ----------
-    outputs : mapping from str to Expr
-        What is returned, in this order; rational in `unknowns`, with averages over `node`.
-    function : str
-        Name of the function: ``function(unknowns, parameters, weight, node, tables)``, with
-        the unknowns as arrays of one shape (n,), parameters as floats, weight, node and tables as
-        arrays of shape (K,). It returns a list of arrays of shape (n,).
     unknowns, parameters : sequence of Symbol
+        Parameters are floats in code.
     tables : sequence of applied function
-        Functions of `node`, in the order of the arguments.
+        Functions of `node`; weight, node and tables are arrays of shape (K,).
     node : Symbol
     identifiers : mapping from Symbol to str
         Names in code.
-    description : str
-        First line of the docstring.
-
-    Raises
-    ------
-    EmissionError
-        If an output is not a rational function of the unknowns.
     """
-    names, head = _head(
-        function, unknowns, parameters, tables, node, identifiers,
-        f"{description}\n\n{_INDENT}Returns {', '.join(outputs)}.\n{_INDENT}",
-    )  # fmt: skip
-    moving = {names[x] for x in unknowns}
-    sums = _Sums(moving)
-    found: dict[str, sp.Expr] = {}
-    for name, value in outputs.items():
-        averages = {
-            a: sums(a.integrand.xreplace({a.variable: node}).xreplace(names))
-            for a in value.atoms(GaussianExpectation)
-        }
-        found[name] = value.xreplace(averages).xreplace(names)
-        _require_rational(found[name], moving | sums.symbols)
-    lines = sums.lines({names[x]: f"{names[x]}_column" for x in unknowns})
-    printer = NumpyPrinter()
-    shared, results = sp.cse(list(found.values()), symbols=sp.numbered_symbols("scalar_"))
-    lines += [f"{x} = {printer.print(e)}" for x, e in shared]
-    # A constant output is an array as well.
-    lines.append("zero = " + " + ".join(f"0.0 * {names[x]}" for x in unknowns))
-    lines.append("return [" + ", ".join(f"zero + {printer.print(e)}" for e in results) + "]")
-    return head + "".join(f"{_INDENT}{line}\n" for line in lines)
 
+    unknowns: Sequence[sp.Symbol]
+    parameters: Sequence[sp.Symbol]
+    tables: Sequence[sp.Expr]
+    node: sp.Symbol
+    identifiers: Mapping[sp.Symbol, str]
 
-def node_source(
-    value: sp.Expr,
-    *,
-    function: str,
-    unknowns: Sequence[sp.Symbol],
-    parameters: Sequence[sp.Symbol],
-    tables: Sequence[sp.Expr],
-    node: sp.Symbol,
-    identifiers: Mapping[sp.Symbol, str],
-    description: str,
-) -> str:
-    """Return the source of a function of the same arguments that evaluates `value` at the nodes.
+    def map(self, outputs: Mapping[str, sp.Expr], *, function: str, description: str) -> str:
+        """Return the source of a function that evaluates `outputs` at many complex points.
 
-    Unknowns are scalars, or columns of shape (n, 1); the result has the shape that they and the
-    tables broadcast to.
-    """
-    names, head = _head(function, unknowns, parameters, tables, node, identifiers, description)
-    printed = NumpyPrinter().print(value.xreplace(names))
-    return f"{head}{_INDENT}return {names[node]} * 0.0 + {printed}\n"
+        Unknowns are arrays of one shape (n,); it returns a list of arrays of that shape.
 
+        Parameters
+        ----------
+        outputs : mapping from str to Expr
+            What is returned, in this order; rational in the unknowns, with averages over the node.
+        function : str
+            Its name.
+        description : str
+            First line of the docstring.
 
-def _head(
-    function: str, unknowns: Sequence[sp.Symbol], parameters: Sequence[sp.Symbol],
-    tables: Sequence[sp.Expr], node: sp.Symbol, identifiers: Mapping[sp.Symbol, str],
-    description: str,
-) -> tuple[dict[sp.Expr, sp.Symbol], str]:  # fmt: skip
-    """Return the names of all that a function takes, and its first lines."""
-    names = {x: sp.Symbol(identifiers.get(x, str(x))) for x in unknowns}
-    names |= {x: sp.Symbol(identifiers.get(x, str(x)), real=True) for x in parameters}
-    names |= {f: sp.Symbol(table_name(f), real=True) for f in tables}
-    names[node] = sp.Symbol(str(node), real=True)
-    given = [*(names[x] for x in (*unknowns, *parameters)), "weight", names[node]]
-    given += [names[f] for f in tables]
-    signature = f"def {function}({', '.join(map(str, given))}):"
-    return names, f'{signature}\n{_INDENT}"""{description}"""\n'
+        Raises
+        ------
+        EmissionError
+            If an output is not a rational function of the unknowns.
+        """
+        names = self._names()
+        moving = {names[x] for x in self.unknowns}
+        sums = _Sums(moving)
+        found: dict[str, sp.Expr] = {}
+        for name, value in outputs.items():
+            averages = {
+                a: sums(a.integrand.xreplace({a.variable: self.node}).xreplace(names))
+                for a in value.atoms(GaussianExpectation)
+            }
+            found[name] = value.xreplace(averages).xreplace(names)
+            _require_rational(found[name], moving | sums.symbols)
+        lines = sums.lines({names[x]: f"{names[x]}_column" for x in self.unknowns})
+        printer = NumpyPrinter()
+        shared, results = sp.cse(list(found.values()), symbols=sp.numbered_symbols("scalar_"))
+        lines += [f"{x} = {printer.print(e)}" for x, e in shared]
+        # A constant output is an array as well.
+        lines.append("zero = " + " + ".join(f"0.0 * {names[x]}" for x in self.unknowns))
+        lines.append("return [" + ", ".join(f"zero + {printer.print(e)}" for e in results) + "]")
+        about = f"{description}\n\n{_INDENT}Returns {', '.join(outputs)}.\n{_INDENT}"
+        return self._text(function, about, lines)
+
+    def at_nodes(self, value: sp.Expr, *, function: str, description: str) -> str:
+        """Return the source of a function that evaluates `value` at the nodes.
+
+        Unknowns are scalars, or columns of shape (n, 1); the result has the shape that they and the
+        tables broadcast to.
+        """
+        names = self._names()
+        printed = NumpyPrinter().print(value.xreplace(names))
+        return self._text(function, description, [f"return {names[self.node]} * 0.0 + {printed}"])
+
+    def _names(self) -> dict[sp.Expr, sp.Symbol]:
+        names = {x: sp.Symbol(self.identifiers.get(x, str(x))) for x in self.unknowns}
+        for x in self.parameters:
+            names[x] = sp.Symbol(self.identifiers.get(x, str(x)), real=True)
+        names |= {f: sp.Symbol(table_name(f), real=True) for f in self.tables}
+        return {**names, self.node: sp.Symbol(str(self.node), real=True)}
+
+    def _text(self, function: str, description: str, lines: Sequence[str]) -> str:
+        names = self._names()
+        given = [names[x] for x in (*self.unknowns, *self.parameters)]
+        given += ["weight", names[self.node], *(names[f] for f in self.tables)]
+        head = f'def {function}({", ".join(map(str, given))}):\n{_INDENT}"""{description}"""\n'
+        return head + "".join(f"{_INDENT}{line}\n" for line in lines)
 
 
 class _Sums:

@@ -161,7 +161,7 @@ def integrand_widths(lowered: LoweredSystem) -> tuple[sp.Expr, ...]:
     system = lowered.system
     names = {x: sp.Symbol(c, **x.assumptions0) for x, c in lowered.identifiers.items()}
     arguments = {*system.parameters, *system.unknowns}
-    places = [e.residual if e.value is None else e.value for e in system.equations]
+    places = [e.sides[1] for e in system.equations]
     found: dict[sp.Expr, None] = {}
     slopes = _Slopes(arguments)
     for place in (*places, *system.outputs.values()):

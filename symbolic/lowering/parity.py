@@ -173,48 +173,11 @@ def averages_are_even(
     )
 
 
-def _parity(definition: sp.Expr, node: sp.Symbol, applied: dict[sp.Expr, sp.Expr]) -> int | None:
-    reflected = _reflect(definition, applied)
-    if _equal(reflected, definition):
-        return 1
-    return -1 if _equal(reflected, -definition) else None
-
-
-def _reflect(expr: sp.Expr, applied: dict[sp.Expr, sp.Expr]) -> sp.Expr:
-    """Reflect the node, and with it every inner Gaussian variable, whose law is symmetric."""
-    inner = {n.variable: -n.variable for n in expr.atoms(GaussianExpectation)}
-    if not inner:
-        return expr.xreplace(applied)
-    (variable,) = inner if len(inner) == 1 else (None,)
-    if variable is None:
-        return expr.xreplace(applied)
-    # The bound variable is free inside the integrand only, so reflect node by node.
-    reflected = {
-        n: GaussianExpectation(n.integrand.xreplace({**applied, **inner}), n.variable)
-        for n in expr.atoms(GaussianExpectation)
+def _parity(definition: sp.Expr, node: sp.Symbol, applied: Mapping[sp.Expr, sp.Expr]) -> int | None:
+    """Return the parity of a table; every inner Gaussian variable, whose law is even, turns too."""
+    inner = {
+        n: InnerAverage(n.integrand, sp.Tuple(n.variable))
+        for n in definition.atoms(GaussianExpectation)
     }
-    marks = {n: sp.Dummy() for n in reflected}
-    rest = expr.xreplace(marks).xreplace(applied)
-    return rest.xreplace({marks[n]: value for n, value in reflected.items()})
-
-
-def _equal(left: sp.Expr, right: sp.Expr) -> bool:
-    if left == right:
-        return True
-    difference = left - right
-    if difference.has(GaussianExpectation):
-        nodes = difference.atoms(GaussianExpectation)
-        variables = {n.variable for n in nodes}
-        if len(variables) != 1:
-            return False
-        # E[f] - E[g] = E[f - g]: compare the integrands; E[f]**2 is another matter.
-        if not _is_affine(difference, nodes):
-            return False
-        difference = difference.xreplace({n: n.integrand for n in nodes})
-    return bool(sp.expand(difference) == 0)
-
-
-def _is_affine(expr: sp.Expr, nodes: set[GaussianExpectation]) -> bool:
-    marks = {n: sp.Dummy() for n in nodes}
-    marked = expr.xreplace(marks)
-    return all(not marked.diff(m).free_symbols & set(marks.values()) for m in marks.values())
+    turned = {n.variable: -n.variable for n in inner}
+    return parity_under(definition.xreplace(inner), {**applied, **turned})

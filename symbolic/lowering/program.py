@@ -302,6 +302,11 @@ class Data:
     name: str
     columns: tuple[sp.Symbol, ...]
 
+    @property
+    def given_names(self) -> tuple[str, ...]:
+        """The columns as users name them; in code they carry the name of their data set."""
+        return tuple(str(c).removeprefix(f"{self.name}_") for c in self.columns)
+
     def __str__(self) -> str:
         return f"each row of {self.name}"
 
@@ -476,11 +481,7 @@ class Newton:
     @property
     def inputs(self) -> tuple[sp.Symbol, ...]:
         """The scalars from before that its equations hold."""
-        own, read = set(self.unknowns), dict[sp.Symbol, None]()
-        for step in self.body:
-            read |= dict.fromkeys(sorted(step.reads - own, key=str))
-            own |= step.writes
-        return tuple(read)
+        return read_first(self.body, self.unknowns)
 
     @property
     def reads(self) -> set[sp.Symbol]:
@@ -494,6 +495,15 @@ class Newton:
 
 
 Step = Assign | NodeLoop | LinearSolve | Newton
+
+
+def read_first(steps: Iterable[Step], known: Iterable[sp.Symbol] = ()) -> tuple[sp.Symbol, ...]:
+    """Return what steps read before one of them writes it, in a fixed order."""
+    written, read = set(known), dict[sp.Symbol, None]()
+    for step in steps:
+        read |= dict.fromkeys(sorted(step.reads - written, key=str))
+        written |= step.writes
+    return tuple(read)
 
 
 @dataclass(frozen=True)
@@ -643,6 +653,12 @@ class Program:
     def newton_unknowns(self) -> tuple[sp.Symbol, ...]:
         """Unknowns of all Newton steps, for which a solve takes starting values."""
         return tuple(x for s in self.steps if isinstance(s, Newton) for x in s.unknowns)
+
+    def left_by(self, newton: Newton) -> list[sp.Symbol]:
+        """Return what the body of a step computes and a later one reads, or is an output."""
+        later = self.steps[self.steps.index(newton) + 1 :]
+        read = set(self.outputs).union(*(step.reads for step in later))
+        return [x for step in newton.body for x in sorted(step.writes & read, key=str)]
 
     @cached_property
     def declarations(self) -> Mapping[sp.Symbol, Kind]:

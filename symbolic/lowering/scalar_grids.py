@@ -20,7 +20,7 @@ from ..printing.language import Function, Kind, Parameter
 from .lower import table_name
 from .product_measures import ProductMeasure
 from .program import Assign
-from .scalar_tables import CLIPPED, DENSITY, PIECES, Body, panel_loops, sort_edges, values
+from .scalar_tables import CLIPPED, DENSITY, PIECES, Body, panel_loops, values
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,13 @@ def _points(plan: ProductPlan, called: tuple[Function, ...]) -> Function:
     for k, inner in enumerate(plan.inner):
         body.add(depth, f"if left_{k} > 0.0:")
         body.add(depth + 1, f"end_{k} = sqrt(left_{k})")
-        depth = _cut(k, inner, depth + 1, body) if inner.kinks else _even(k, inner, depth + 1, body)
+        if inner.kinks:
+            depth = panel_loops(
+                inner.kinks, f"end_{k}", f"edges_of_{k}", f"size_{k}", inner.variable,
+                f"weight_{k + 1}", body, depth + 1, mark=f"_{k}", mass=f"weight_{k} * ",
+            )  # fmt: skip
+        else:
+            depth = _even(k, inner, depth + 1, body)
         if k + 1 < len(plan.inner):
             body.add(depth, f"left_{k + 1} = left_{k} - {inner.variable} * {inner.variable}")
     last = len(plan.inner)
@@ -236,18 +242,3 @@ def _even(k: int, inner: InnerNode, depth: int, body: Body) -> int:
     body.add(depth + 1, f"{inner.variable} = size_{k} * (i_{k} - last_{k})")
     body.add(depth + 1, f"weight_{k + 1} = weight_{k} * size_{k} * rule_density({inner.variable})")
     return depth + 1
-
-
-def _cut(k: int, inner: InnerNode, depth: int, body: Body) -> int:
-    """Write the loops of a rule between break points; return the depth inside."""
-    n, edges = len(inner.kinks), f"edges_of_{k}"
-    body.add(depth, f"{edges}[0] = -end_{k}")
-    for i, kink in enumerate(inner.kinks):
-        body.add(depth, f"{edges}[{i + 1}] = rule_clipped({body.expression(kink)}, end_{k})")
-    body.add(depth, f"{edges}[{n + 1}] = end_{k}")
-    if n > 1:
-        sort_edges(edges, n + 2, body, depth)
-    return panel_loops(
-        edges, n + 1, f"size_{k}", inner.variable, f"weight_{k + 1}", body, depth,
-        mark=f"_{k}", mass=f"weight_{k} * ",
-    )  # fmt: skip

@@ -177,8 +177,9 @@ def table_plan(
     steps: list[InnerPass | Assign] = []
     sizes: dict[sp.Symbol, sp.Expr] = {}
     done: set[sp.Expr] = set()
+    needed = {f: form.atoms(AppliedUndef) & {*forms} for f, form in forms.items()}
     while len(done) < len(forms):
-        ready = [f for f in forms if f not in done and _tables_of(forms[f], forms) <= done]
+        ready = [f for f in forms if f not in done and needed[f] <= done]
         if not ready:
             left = ", ".join(str(f) for f in forms if f not in done)
             raise EmissionError(f"tables that refer to each other: {left}")
@@ -213,10 +214,6 @@ def table_plan(
 def size_of(mean: sp.Symbol) -> sp.Symbol:
     """Return the symbol of the mean of the absolute values."""
     return sp.Symbol(f"size_{mean.name}", nonnegative=True)
-
-
-def _tables_of(form: sp.Expr, forms: Mapping[sp.Expr, sp.Expr]) -> set[sp.Expr]:
-    return {f for f in form.atoms(AppliedUndef) if f in forms}
 
 
 def _inner_pass(
@@ -413,51 +410,64 @@ def _trapezoidal_loop(step: InnerPass, body: Body) -> int:
 
 def _split_loops(step: InnerPass, body: Body) -> int:
     rule = step.rule
-    n = len(rule.kinks)
-    edges = f"edges_{body.count('edges')}"
-    body.add(0, f"{edges} = array({n + 2})")
-    body.add(0, f"{edges}[0] = -reach")
-    for k, kink in enumerate(rule.kinks):
-        body.add(0, f"{edges}[{k + 1}] = rule_clipped({body.expression(kink)}, reach)")
-    body.add(0, f"{edges}[{n + 1}] = reach")
     _add_frequency(step, body)
     longest = f"{PANEL_PHASE} / max({PANEL_PHASE / PANEL}, frequency)"
     body.add(0, f"panel = rule_refined({longest}, level)")
-    if n > 1:
-        sort_edges(edges, n + 2, body)
-    return panel_loops(edges, n + 1, "panel", rule.variable, "weight", body)
+    edges = f"edges_{body.count('edges')}"
+    body.add(0, f"{edges} = array({len(rule.kinks) + 2})")
+    return panel_loops(rule.kinks, "reach", edges, "panel", rule.variable, "weight", body)
 
 
 def panel_loops(
-    edges: str, pieces: int, size: str, node: sp.Symbol, weight: str, body: Body, depth: int = 0,
-    mark: str = "", mass: str = "",
+    kinks: Sequence[sp.Expr], end: str, edges: str, size: str, node: sp.Symbol, weight: str,
+    body: Body, depth: int = 0, mark: str = "", mass: str = "", length: str = "",
 ) -> int:  # fmt: skip
-    """Add loops over the nodes of panels between edges; return the depth inside.
+    """Add loops over the nodes of panels between kinks in [-end, end]; return the depth inside.
 
-    `mark` is the end of the names of their variables, `mass` a factor of the weight.
+    `edges`, `mark` and `length` are those of :func:`piece_loop`, `mass` is a factor of the weight.
     """
+    depth = piece_loop(kinks, end, edges, size, body, depth, mark, length)
     piece, width, panels, i, k = (f"{x}{mark}" for x in ("piece", "width", "panels", "i", "k"))
     for deeper, line in (
-        (0, f"for {piece} in range({pieces}):"),
-        (1, f"{width} = {edges}[{piece} + 1] - {edges}[{piece}]"),
-        (1, f"{panels} = rule_pieces({width}, {size})"),
-        (1, f"for {i} in range({panels}):"),
-        (2, f"for {k} in range({PANEL_ORDER}):"),
-        (3, f"{node} = {edges}[{piece}] + {width} * (({i} + gauss_node[{k}]) / {panels})"),
-        (3, f"{weight} = {mass}{width} / {panels} * gauss_weight[{k}] * rule_density({node})"),
+        (0, f"for {i} in range({panels}):"),
+        (1, f"for {k} in range({PANEL_ORDER}):"),
+        (2, f"{node} = {edges}[{piece}] + {width} * (({i} + gauss_node[{k}]) / {panels})"),
+        (2, f"{weight} = {mass}{width} / {panels} * gauss_weight[{k}] * rule_density({node})"),
     ):
         body.add(depth + deeper, line)
-    return depth + 3
+    return depth + 2
 
 
-def sort_edges(array: str, n: int, body: Body, depth: int = 0) -> None:
-    """Add lines that sort the `n` numbers of an array."""
-    body.add(depth, f"for i in range({n}):")
-    body.add(depth + 1, f"for k in range({n - 1}):")
-    body.add(depth + 2, f"if {array}[k] > {array}[k + 1]:")
-    body.add(depth + 3, f"swap = {array}[k]")
-    body.add(depth + 3, f"{array}[k] = {array}[k + 1]")
-    body.add(depth + 3, f"{array}[k + 1] = swap")
+def piece_loop(
+    kinks: Sequence[sp.Expr], end: str, edges: str, size: str, body: Body, depth: int = 0,
+    mark: str = "", length: str = "",
+) -> int:  # fmt: skip
+    """Add a loop over the pieces between kinks in [-end, end]; return the depth inside.
+
+    It counts the panels of at most a `size` of a piece as long as it is, or as `length` says;
+    `edges` is an array with room for all ends, `mark` the end of the names of other variables.
+    """
+    count = len(kinks) + 1
+    body.add(depth, f"{edges}[0] = -{end}")
+    for at, kink in enumerate(kinks, start=1):
+        body.add(depth, f"{edges}[{at}] = rule_clipped({body.expression(kink)}, {end})")
+    body.add(depth, f"{edges}[{count}] = {end}")
+    if count > 2:
+        for deeper, line in (
+            (0, f"for i in range({count + 1}):"),
+            (1, f"for k in range({count}):"),
+            (2, f"if {edges}[k] > {edges}[k + 1]:"),
+            (3, f"swap = {edges}[k]"),
+            (3, f"{edges}[k] = {edges}[k + 1]"),
+            (3, f"{edges}[k + 1] = swap"),
+        ):
+            body.add(depth + deeper, line)
+    piece, width, panels = (f"{x}{mark}" for x in ("piece", "width", "panels"))
+    body.add(depth, f"for {piece} in range({count}):")
+    body.add(depth + 1, f"{width} = {edges}[{piece} + 1] - {edges}[{piece}]")
+    long = f"{length} if {width} > 0.0 else 0.0" if length else width
+    body.add(depth + 1, f"{panels} = rule_pieces({long}, {size})")
+    return depth + 1
 
 
 def _tabulate(plan: TablePlan, row: Function) -> Function:
@@ -610,32 +620,29 @@ for j in range(n):
 def _outer_split(
     plan: TablePlan, shape: tuple[Parameter, ...], written: tuple[Parameter, ...], grid: bool
 ) -> tuple[Function, Function]:
-    n = len(plan.breaks) + 3
+    kinks = (sp.S.Zero, *plan.breaks)
     # On a line all pieces have as many panels as all of it would: kinks are near each other.
-    length = "edges[piece + 1] - edges[piece]" if grid else "2.0 * reach"
-    body = Body()
-    body.add(0, f"edges = array({n})")
-    body.add(0, "edges[0] = -reach")
-    body.add(0, "edges[1] = 0.0")
-    body.add(0, "edges[2] = reach")
-    for k, x in enumerate(plan.breaks):
-        body.add(0, f"edges[{k + 3}] = rule_clipped({body.expression(x)}, reach)")
-    sort_edges("edges", n, body)
-    edges = body.text()
+    length = "" if grid else "2.0 * reach"
+    counts, makes = Body(), Body()
+    for body in (counts, makes):
+        body.add(0, f"edges = array({len(kinks) + 2})")
+    counts.add(0, "n = 0")
+    counts.add(0, "if not (step * 1e6 > reach):")
+    counts.add(1, "return -1")
+    depth = piece_loop(kinks, "reach", "edges", "step", counts, length=length)
+    counts.add(depth, f"n += {PANEL_ORDER} * panels")
+    counts.add(0, "return n")
+    makes.add(0, "j = 0")
+    depth = panel_loops(
+        kinks, "reach", "edges", "step", sp.Symbol("x"), "mass", makes, length=length
+    )
+    for line in ("node[j] = x", "weight[j] = mass", "j += 1"):
+        makes.add(depth, line)
     count = Function(
         name="outer_count",
         parameters=(*values(plan.parameters), *shape),
-        body=edges
-        + f"""
-n = 0
-if not (step * 1e6 > reach):
-    return -1
-for piece in range({n - 1}):
-    if edges[piece + 1] > edges[piece]:
-        n += {PANEL_ORDER} * rule_pieces({length}, step)
-return n
-""",
-        expressions=body.expressions,
+        body=counts.text(),
+        expressions=counts.expressions,
         returns=Kind.WHOLE,
         documentation="Number of nodes of the outer rule.",
         calls=(CLIPPED, PIECES),
@@ -643,20 +650,8 @@ return n
     nodes = Function(
         name="outer_nodes",
         parameters=(*values(plan.parameters), *shape, *written),
-        body=edges
-        + f"""
-j = 0
-for piece in range({n - 1}):
-    width = edges[piece + 1] - edges[piece]
-    panels = rule_pieces({length}, step) if width > 0.0 else 0
-    for i in range(panels):
-        for k in range({PANEL_ORDER}):
-            x = edges[piece] + width * ((i + gauss_node[k]) / panels)
-            node[j] = x
-            weight[j] = width / panels * gauss_weight[k] * rule_density(x)
-            j += 1
-""",
-        expressions=body.expressions,
+        body=makes.text(),
+        expressions=makes.expressions,
         documentation="Composite Gauss-Legendre rule between kinks of the tables.",
         calls=(DENSITY, CLIPPED, PIECES),
     )

@@ -223,7 +223,7 @@ class _Solve:
         lines = newton_lines(step, inside, self.place(step), self.arrays)
         if step.safeguarded:
             # The first evaluation may fail before it has come to what is read afterwards.
-            lines = [*(f"{x} = nan" for x in self.left_by(step)), *lines]
+            lines = [*(f"{x} = nan" for x in self.program.left_by(step)), *lines]
         return lines
 
     def place(self, newton: Newton) -> Place:
@@ -232,17 +232,6 @@ class _Solve:
         number = next(k for k, s in enumerate(steps) if s is newton)
         first = sum(len(s.unknowns) for s in steps[:number])
         return Place(number + 1, first, len(self.program.newton_unknowns))
-
-    def left_by(self, newton: Newton) -> list[sp.Symbol]:
-        """Return what an iteration computes and something after it reads."""
-        computed = [
-            a.target
-            for step in newton.body
-            for a in (step.sums if isinstance(step, NodeLoop) else (step,))
-        ]
-        later = self.program.steps[self.program.steps.index(newton) + 1 :]
-        read = set(self.program.outputs).union(*(step.reads for step in later))
-        return [x for x in computed if x in read]
 
     def loop(self, loop: NodeLoop) -> list[str]:
         lines = [f"{a.target} = {self.zero}" for a in loop.sums]

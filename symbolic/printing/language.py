@@ -230,7 +230,8 @@ class Language:
         of a name and numbers (None where they are declared at the head), ``for`` of an index,
         first and last + 1, ``while``, ``if`` and ``elif`` of a test, ``else``, ``end`` of what is
         closed, "do" or "if" (None where nothing closes a block), ``statement`` and ``call`` of a
-        text, ``return`` of a value, ``conditional`` of a test and two values.
+        text, ``return`` of a value, ``conditional`` of a test and two values, ``element`` of an
+        array and a place.
     constants : mapping from str to str
         Text of ``inf``, ``nan``, ``tolerance``, ``stalled``, ``resolved``, ``unit``, ``True`` and
         ``False``.
@@ -272,7 +273,11 @@ class Language:
 
     def element(self, array: str, indices: Sequence[str], function: Function) -> str:
         """Return an element of an array or table; `array` and `indices` are texts, from zero."""
-        raise NotImplementedError
+        place = indices[0]
+        if len(indices) > 1:
+            columns = {self.identifier(p.name): p.columns for p in function.parameters}
+            place = f"{columns[array]} * ({place}) + {indices[1]}"
+        return self.spelled("element", array, place)
 
     def spelled(self, form: str, *parts: object) -> str:
         """Return a statement, the head of a block or a value."""

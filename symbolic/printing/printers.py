@@ -58,6 +58,13 @@ class SourcePrinter(CodePrinter):
         "precision": 17,
     }
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # The array kernels bring functions of their own.
+        if "target" in vars(cls) and "functions" not in vars(cls):
+            cls.functions = special_functions.names(cls.target)
+            cls.helpers = special_functions.helpers(cls.target)
+
     def __init__(self, own_functions: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self.own_functions = dict(own_functions or {})
@@ -192,8 +199,6 @@ class ScalarPrinter(SourcePrinter):
     """Scalar code on the `math` module: the body of a numba kernel and of its plain twin."""
 
     target = "numba"
-    functions = special_functions.names("python")
-    helpers = special_functions.helpers("python")
 
 
 class NumpyPrinter(SourcePrinter):
@@ -202,8 +207,6 @@ class NumpyPrinter(SourcePrinter):
     target = "numpy"
     # The module that holds arrays and their functions.
     arrays: ClassVar[str] = "np"
-    functions = special_functions.names("numpy")
-    helpers = special_functions.helpers("numpy")
 
     def _print_Piecewise(self, expr: sp.Piecewise) -> str:
         return self._nested(expr, f"{self.arrays}.where({{}}, {{}}, {{}})")
@@ -230,8 +233,6 @@ class MpmathPrinter(SourcePrinter):
     """Arbitrary precision: functions of a local mpmath context named `ctx`."""
 
     target = "mpmath"
-    functions = special_functions.names("mpmath")
-    helpers = special_functions.helpers("mpmath")
     rounds_constants = False
 
     def _print_Integer(self, expr: sp.Integer) -> str:
@@ -305,8 +306,6 @@ class CPrinter(CompiledPrinter):
     """Doubles throughout; of a case distinction only the case that holds is computed."""
 
     target = "c"
-    functions = special_functions.names("c")
-    helpers = special_functions.helpers("c")
 
     def _print_Symbol(self, expr: sp.Symbol) -> str:
         return c_identifier(str(expr.name))
@@ -322,8 +321,6 @@ class JuliaPrinter(CompiledPrinter):
     """Float64 throughout; ``ifelse`` would compute every case, so cases are ``? :``."""
 
     target = "julia"
-    functions = special_functions.names("julia")
-    helpers = special_functions.helpers("julia")
 
     def _power(self, base: sp.Expr, exponent: sp.Expr) -> str:
         if exponent.is_Integer:
@@ -337,8 +334,6 @@ class FortranPrinter(CompiledPrinter):
 
     target = "fortran"
     suffix = "_dp"
-    functions = special_functions.names("fortran")
-    helpers = special_functions.helpers("fortran")
 
     def _print_Symbol(self, expr: sp.Symbol) -> str:
         return fortran_identifier(str(expr.name))
@@ -358,8 +353,6 @@ class JaxPrinter(NumpyPrinter):
 
     target = "jax"
     arrays: ClassVar[str] = "jnp"
-    functions = special_functions.names("jax")
-    helpers = special_functions.helpers("jax")
 
 
 class TorchPrinter(NumpyPrinter):
@@ -367,5 +360,3 @@ class TorchPrinter(NumpyPrinter):
 
     target = "torch"
     arrays: ClassVar[str] = "torch"
-    functions = special_functions.names("torch")
-    helpers = special_functions.helpers("torch")

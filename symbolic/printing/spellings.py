@@ -106,6 +106,7 @@ class CLanguage(Language):
         "call": "{};",
         "return": "return {};",
         "conditional": "({} ? {} : {})",
+        "element": "{}[{}]",
     }
     constants: ClassVar[Mapping[str, str]] = {
         **_DOUBLES,
@@ -158,12 +159,6 @@ class CLanguage(Language):
             if p.counted:
                 texts.append(f"ptrdiff_t {self.length(self.identifier(p.name))}")
         return ", ".join(texts) or "void"
-
-    def element(self, array: str, indices: Sequence[str], function: Function) -> str:
-        if len(indices) == 1:
-            return f"{array}[{indices[0]}]"
-        columns = {self.identifier(p.name): p.columns for p in function.parameters}
-        return f"{array}[{columns[array]} * ({indices[0]}) + {indices[1]}]"
 
     def identifier(self, name: str) -> str:
         return c_identifier(name)
@@ -266,6 +261,7 @@ class JuliaLanguage(Language):
         "call": "{}",
         "return": "return {}",
         "conditional": "({} ? {} : {})",
+        "element": "{}[{} + 1]",
     }
     constants: ClassVar[Mapping[str, str]] = {
         **_DOUBLES,
@@ -306,12 +302,6 @@ power(x, y) = x >= 0.0 || isinteger(y) ? x^y : NaN
         if function.returns is None:
             lines.append("    return nothing")
         return "\n".join([*lines, "end"]) + "\n"
-
-    def element(self, array: str, indices: Sequence[str], function: Function) -> str:
-        if len(indices) == 1:
-            return f"{array}[{indices[0]} + 1]"
-        columns = {self.identifier(p.name): p.columns for p in function.parameters}
-        return f"{array}[{columns[array]} * ({indices[0]}) + {indices[1]} + 1]"
 
     def call(self, name: str, arguments: Sequence[str], function: Function) -> str:
         if name in ("ceil", "whole"):
@@ -389,6 +379,7 @@ class FortranLanguage(Language):
         "call": "call {}",
         "return": "returned_ = {}; return",
         "conditional": "merge({1}, {2}, {0})",
+        "element": "{}({} + 1)",
     }
     constants: ClassVar[Mapping[str, str]] = {
         **{name: f"{value}_dp" for name, value in _DOUBLES.items()},
@@ -500,12 +491,6 @@ end function {name}
             changed = value if operator == "=" else f"{target} {operator[0]} ({value})"
             return f"{target} = {changed}"
         return super().spelled(form, *parts)
-
-    def element(self, array: str, indices: Sequence[str], function: Function) -> str:
-        if len(indices) == 1:
-            return f"{array}({indices[0]} + 1)"
-        columns = {self.identifier(p.name): p.columns for p in function.parameters}
-        return f"{array}({columns[array]} * ({indices[0]}) + {indices[1]} + 1)"
 
     def part(self, array: str, first: str, count: str) -> str:
         return f"{array}({first} + 1:{first} + {count})"

@@ -12,7 +12,7 @@ that are jointly linear form one block, because one pass over the quadrature nod
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -169,6 +169,9 @@ class Equation(InLatex):
         """Left and right, as the equation is written."""
         return (sp.S.Zero, self.residual) if self.value is None else (self.unknown, self.value)
 
+    def __str__(self) -> str:
+        return " = ".join(map(str, self.sides))
+
     def latex(self) -> str:
         """Return the equation in LaTeX, without delimiters."""
         return " = ".join(map(written, self.sides))
@@ -198,6 +201,16 @@ def stationarity(free_energy: FreeEnergy) -> dict[sp.Symbol, sp.Expr]:
         x: reduced(integrate_deltas(expression.diff(x)), expression) for x in free_energy.variables
     }
     return {x: derivative for x, derivative in result.items() if derivative != 0}
+
+
+def determined(free_energy: FreeEnergy) -> FreeEnergy:
+    """Leave out variables on which a free energy, that of a special case, does not depend."""
+    stays = set(stationarity(free_energy))
+    return replace(
+        free_energy,
+        order_parameters=tuple(x for x in free_energy.order_parameters if x in stays),
+        conjugates=tuple(x for x in free_energy.conjugates if x in stays),
+    )
 
 
 def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:

@@ -431,11 +431,7 @@ class SaddlePointSystem(Typeset):
         return r"\begin{aligned} " + r" \\ ".join(rows) + r" \end{aligned}"
 
     def __str__(self) -> str:
-        lines = [self.title or self.name]
-        for e in self.equations:
-            left, right = (0, e.residual) if e.value is None else (e.unknown, e.value)
-            lines.append(f"    {left} = {right}")
-        return "\n".join(lines)
+        return "\n".join([self.title or self.name, *(f"    {e}" for e in self.equations)])
 
     def __repr__(self) -> str:
         unknowns = ", ".join(map(str, self.unknowns))

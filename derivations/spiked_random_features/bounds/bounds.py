@@ -78,7 +78,7 @@ from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.expressions.regularity import Parity
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.lowering import lowered as lowering
-from ....symbolic.systems.equations import FreeEnergy
+from ....symbolic.systems.equations import FreeEnergy, determined
 from ....symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 from ....symbolic.systems.saddle_point import SaddlePointSystem
 from ...certificates.certificate import Certificate, certificate_wanted
@@ -89,7 +89,7 @@ from ...kernels.kernel import Kernel
 from ...kernels.precise import promise
 from ...teachers import refuse_directions
 from .. import physics as fe
-from ..derive import Case, _determined
+from ..derive import Case
 from ..physics import (
     IDENTIFIERS,
     T0,
@@ -726,7 +726,7 @@ def limit_system(
     energy = fe.spiked_free_energy(student, teacher, **case)
     resolvent = 1 / (V2_HAT + fe.V1_hat * fe.c * fe.eigenvalue)
     return SaddlePointSystem.from_free_energy(
-        _determined(limit_free_energy(student, teacher, **case)),
+        determined(limit_free_energy(student, teacher, **case)),
         name="spiked_random_features_limit",
         node=fe.kappa,
         identifiers={**fe.IDENTIFIERS, V2_HAT: "V2_hat", fe.norm_overlap: "norm_overlap"},

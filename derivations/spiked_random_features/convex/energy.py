@@ -25,6 +25,7 @@ from ....symbolic.expressions.regularity import Parity
 from ....symbolic.systems.equations import (
     Equation,
     FreeEnergy,
+    determined,
     saddle_point_equations,
     stationarity,
 )
@@ -200,12 +201,7 @@ def convex_free_energy(
         },
         source=SOURCE,
     )
-    stays = set(stationarity(energy))
-    energy = replace(
-        energy,
-        order_parameters=tuple(x for x in energy.order_parameters if x in stays),
-        conjugates=tuple(x for x in energy.conjugates if x in stays),
-    )
+    energy = determined(energy)
     base = replace(base, test_error=base.test_error.xreplace(silent))
     return ConvexFreeEnergy(loss, labels, energy, averages, base)
 

@@ -51,9 +51,9 @@ from ....runtime.levels import Tables
 from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.expressions.regularity import Parity
 from ....symbolic.gaussian.expectation import GaussianExpectation
-from ....symbolic.lowering.map_source import map_source, node_source
+from ....symbolic.lowering.map_source import MapSource
 from ....symbolic.lowering.tables import table_source
-from ....symbolic.systems.equations import FreeEnergy, saddle_point_equations, stationarity
+from ....symbolic.systems.equations import determined, saddle_point_equations
 from ....symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent, companion
 from ...derived import derived
 from ...spectra.spectrum import with_derivatives
@@ -537,7 +537,7 @@ def spectrum_equations(
         :math:`(\beta/\alpha) K` becomes for α → ∞: the fluctuations V(κ) vanish.
     """
     # The labels drop out, so that any teacher will do.
-    energy = _determined(
+    energy = determined(
         spiked_free_energy(
             student,
             student,
@@ -589,25 +589,14 @@ def _functions(equations: SpectrumEquations, prefix: str, tables: tuple[sp.Expr,
             expected, "Evaluate mean and lowest point of the bulk, and the top eigenvalue."
         ),
     }  # fmt: skip
-    signature: dict[str, Any] = {
-        "unknowns": (z, V1, V2),
-        "parameters": PARAMETERS,
-        "tables": tables,
-        "node": symbols.kappa,
-        "identifiers": IDENTIFIERS,
-    }
+    source = MapSource((z, V1, V2), PARAMETERS, tables, symbols.kappa, IDENTIFIERS)
     texts = [
-        map_source(outputs, function=prefix + name, description=description, **signature)
+        source.map(outputs, function=prefix + name, description=description)
         for name, (outputs, description) in wanted.items()
     ]
-    texts.append(
-        node_source(
-            equations.denominator,
-            function=prefix + "denominator",
-            description="Evaluate what the integrands are divided by, at the nodes.",
-            **signature,
-        )
-    )
+    about = "Evaluate what the integrands are divided by, at the nodes."
+    denominator = equations.denominator
+    texts.append(source.at_nodes(denominator, function=prefix + "denominator", description=about))
     return "\n\n".join(texts)
 
 
@@ -615,16 +604,6 @@ def _counted_from_lowest(equations: SpectrumEquations) -> tuple[sp.Expr, sp.Expr
     shifted = {z: z + equations.lowest()}
     first, second = (e.xreplace(shifted) for e in equations.fixed_point)
     return first, second
-
-
-def _determined(energy: FreeEnergy) -> FreeEnergy:
-    """Leave out variables on which the free energy of a special case does not depend."""
-    stays = set(stationarity(energy))
-    return replace(
-        energy,
-        order_parameters=tuple(x for x in energy.order_parameters if x in stays),
-        conjugates=tuple(x for x in energy.conjugates if x in stays),
-    )
 
 
 def _closed(expr: sp.Expr) -> sp.Expr:

@@ -139,7 +139,7 @@ class VectorSource:
         )
 
     def _equations(self, number: int, step: Newton) -> str:
-        inputs, results = step.inputs, self._results(step)
+        inputs, results = step.inputs, self.program.left_by(step)
         lines = [
             f"def equations_{number}(unknowns, known, arrays):",
             '    """Return residual, Jacobian, fixed-point moves and the values used later."""',
@@ -258,7 +258,7 @@ class VectorSource:
     def _newton(self, number: int, first: int, step: Newton) -> list[str]:
         last = first + len(step.unknowns)
         start = ", ".join(self._print(value) for value in step.start)
-        results = self._results(step)
+        results = self.program.left_by(step)
         lines = [
             f"    start_{number} = stack(like, {start})",
             "    if start is not None:",
@@ -272,15 +272,6 @@ class VectorSource:
             f"    {self._unpack(step.unknowns)} = unknowns",
         ]
         return lines + ([f"    {self._unpack(results)} = values"] if results else [])
-
-    # -- what comes out of a Newton step
-
-    def _results(self, step: Newton) -> list[sp.Symbol]:
-        """Scalars of the body that later steps read, or that are outputs."""
-        following = self.program.steps[self.program.steps.index(step) + 1 :]
-        later = set(self.program.outputs).union(*(s.reads for s in following))
-        written = [x for inner in step.body for x in sorted(inner.writes, key=str)]
-        return [x for x in dict.fromkeys(written) if x in later]
 
     # -- text
 

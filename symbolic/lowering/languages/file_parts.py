@@ -300,9 +300,8 @@ def public_constants(
         for p in program.parameters
         if str(p) not in fixed
     }
-    # In code the columns carry the name of their data set.
     data = {
-        d.name: {str(c).removeprefix(f"{d.name}_"): domain_of(c) for c in d.columns}
+        d.name: dict(zip(d.given_names, map(domain_of, d.columns), strict=True))
         for d in program.data
     }
     return [

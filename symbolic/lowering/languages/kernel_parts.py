@@ -16,7 +16,7 @@ from sympy.core.function import AppliedUndef
 from ....errors import EmissionError
 from ...printing.language import Function, Language
 from ...printing.special_functions import helper_texts, helpers
-from ..documentation import DOMAIN_TESTS, domain_of
+from ..documentation import DOMAIN_TESTS, domain_of, example_of
 from ..driver import FIRST_STEP, LAST_LEVEL, decisions, first_line, geometry, solve_row
 from ..measures import width_function
 from ..rows import LEVELS
@@ -37,7 +37,6 @@ _ENTRIES = (
 )  # fmt: skip
 # Most of the mass of the normal law is closer to zero.
 _CENTRE = 6.0
-_EXAMPLES = {"positive": 1.0, "negative": -1.0, "nonnegative": 1.0, "nonpositive": -1.0}
 # Names of the functions that kernels hold besides those of the solver, and of what is around them.
 _OWN_NAMES = (
     "rule_density rule_step rule_clipped rule_reference table_row tabulate outer_reach "
@@ -194,10 +193,7 @@ class KernelParts:
     @property
     def data(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Data sets with their columns, under the names that users give."""
-        return tuple(
-            (d.name, tuple(str(c).removeprefix(f"{d.name}_") for c in d.columns))
-            for d in self.program.data
-        )
+        return tuple((d.name, d.given_names) for d in self.program.data)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
@@ -218,7 +214,7 @@ class KernelParts:
 
     def example_values(self) -> dict[str, float]:
         """Return some admissible value of every input."""
-        return {p: _EXAMPLES.get(domain_of(self.symbols[p]), 0.5) for p in self.inputs}
+        return {p: example_of(self.symbols[p]) for p in self.inputs}
 
 
 def _called(functions: Sequence[Function], entries: Sequence[str]) -> list[Function]:

@@ -8,7 +8,7 @@ import sympy as sp
 
 from giantstep.errors import EmissionError
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
-from giantstep.symbolic.lowering.map_source import map_source
+from giantstep.symbolic.lowering.map_source import MapSource
 
 Z = sp.Symbol("z")
 V = sp.Symbol("V", positive=True)
@@ -18,10 +18,8 @@ F = sp.Function("f", real=True)(K)
 
 
 def source(value):
-    return map_source(
-        {"G": value}, function="evaluate", unknowns=(Z, V), parameters=(A,), tables=(F,), node=K,
-        identifiers={A: "strength"}, description="Evaluate.",
-    )  # fmt: skip
+    written = MapSource((Z, V), (A,), (F,), K, {A: "strength"})
+    return written.map({"G": value}, function="evaluate", description="Evaluate.")
 
 
 def test_values_are_sums_over_nodes():

@@ -12,8 +12,9 @@ from giantstep.symbolic.expressions.functions import (
     sigmoid,
     softplus,
 )
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.losses.proximal import MoreauEnvelope, Proximal
-from giantstep.symbolic.lowering.parity import parity_under
+from giantstep.symbolic.lowering.parity import averages_are_even, parity_under
 
 x, k, g, m = sp.symbols("x k g m", real=True)
 V, d = sp.symbols("V d", positive=True)
@@ -72,3 +73,23 @@ def test_odd(name):
 @pytest.mark.parametrize("name", NEITHER)
 def test_nothing_is_guessed(name):
     assert parity_under(NEITHER[name], REFLECTION) is None
+
+
+@pytest.mark.parametrize(
+    "function, even", [(sp.sign, True), (sp.tanh, True), (normal_cdf, False), (sp.Heaviside, False)]
+)
+def test_the_parity_of_a_table_is_that_of_what_is_smoothed(function, even):
+    table = sp.Function("f", real=True)(k)
+    definitions = {table: GaussianExpectation(function(FIELD), g)}
+    assert averages_are_even([table**2], k, definitions, None) is even
+    assert not averages_are_even([table**2 + table], k, definitions, None)
+
+
+def test_tables_that_hold_other_tables_have_a_parity():
+    first, second = (sp.Function(name, real=True)(k) for name in "fh")
+    rest = (sp.tanh(FIELD) - first - m * g) ** 2
+    definitions = {
+        first: GaussianExpectation(sp.tanh(FIELD), g), second: GaussianExpectation(rest, g)
+    }  # fmt: skip
+    assert averages_are_even([first**2 / (1 + second)], k, definitions, None)
+    assert not averages_are_even([first / (1 + second)], k, definitions, None)
