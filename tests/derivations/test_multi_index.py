@@ -336,7 +336,6 @@ def test_classes_of_directions():
         (lambda: MultiIndex("x1*x2", 0.5).estimators(alpha=1), "one direction"),
         (lambda: MultiIndex("sin").kernel(), "no partition function in closed form"),
         (lambda: MultiIndex("sin", 1e-12).solve(alpha=1), "too small"),
-        (lambda: MultiIndex.from_json("{}"), "not a model"),
         (lambda: gs.SpikedRandomFeatures("tanh", "sin", alpha0=math.inf).optimum_bayes(alpha=2),
          "alpha0 is infinite"),
         (lambda: gs.SpikedRandomFeatures.from_parameters(
