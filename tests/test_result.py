@@ -204,10 +204,10 @@ MADE: dict[str, Callable[[], Any]] = {
     "DualActivation, series": lambda: gs.dual_activation("tanh", RHO),
     "GradientExpansion": lambda: gs.gradient_expansion("erf", "x1*x2", order=3),
     "GradientExpansion, removed": lambda: gs.gradient_expansion(
-        "tanh(2*z) + z", "relu(x1 - x2)*x3", order=2, removed=(0, 1)
+        "z + tanh(2*z)", "x3*relu(x1 - x2)", order=2, removed=(0, 1)
     ),
     "GradientExpansion, any student": lambda: gs.gradient_expansion(
-        sp.IndexedBase("mu"), "x1 + x1*x2", norm=sp.sqrt(2) / 3
+        sp.IndexedBase("mu"), "x1*x2 + x1", norm=sp.sqrt(2) / 3
     ),
     "GradientExpansion, any norm": lambda: gs.gradient_expansion(
         "erf", "sqrt(2)*x2", norm=sp.Symbol("tau", positive=True)
