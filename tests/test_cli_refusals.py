@@ -13,10 +13,7 @@ claims cui-3.11                                 | did you mean 'cui-3.1'
 verify --certified bulk-spread                  | no proof by intervals: bulk-spread
 
 curve --student tanhh                           | student 'tanhh' & did you mean 'tanh'
-curve --teacher "sin(z"                         | teacher 'sin(z'
 curve --teacher 2z                              | teacher '2z' & write 2*z
-curve --student "__import__('os').getcwd()"     | student
-curve --student z.__class__                     | student
 curve --student "<escape>[31mz"                 | student
 curve --ridge 0                                 | --ridge & positive & --ridge 0.1
 curve --ridge nan                               | --ridge & not a number
@@ -35,8 +32,6 @@ curve --seeds 1                                 | --seeds & >= 2
 curve --seeds 2.5                               | --seeds & whole number
 curve --dimension 999999999999999999999999      | --dimension & whole number
 curve --student relu                            | relu & odd & --allow-non-odd
-curve --student sign                            | sign & jumps
-curve --teacher "exp(z**2)"                     | teacher exp(z**2) & < oo
 curve --simulate --dimension 3                  | --dimension
 curve --simulate --alpha0 inf                   | --alpha0 & simulated
 curve --cache-folder file/cache                 | cache folder
@@ -85,7 +80,6 @@ srf curve --bulk law.json --letters 1,2         | a law has one letter
 srf curve --bulk law.json --simulate            | how rows are drawn
 srf curve --bulk law.json --leading-order complete | exclude each other
 srf phase --x foo=1:2:3                         | NAME
-srf phase --x alpha=2:1:3                       | LOW < HIGH
 srf phase --x ridge=1:2:3 --y ridge=1:2:3       | differ
 srf bounds --out x.doc                          | --out
 srf bounds --tune-step --digits 9               | --digits
@@ -107,7 +101,6 @@ one-step risk --over alpha --alpha 2            | axis
 one-step risk --alpha 1,2 --beta 1,2            | several values
 one-step risk --over alpha --beta 1,2           | several values
 one-step risk --over gamma                      | NAME
-one-step risk --over alpha=2:1:3                | LOW < HIGH
 one-step risk --over alpha=1:2:1e9              | whole number
 one-step risk --over alpha=1:2:1                | COUNT
 one-step risk --over alpha --digits 9           | --digits
@@ -128,7 +121,6 @@ one-step risk --simulate --certify              | --certify is about the theory
 one-step spectrum --store here                  | --store is about --simulate
 one-step phase --x alpha=1:2:3                  | differ
 one-step phase --x ridge=1:2:3 --ridge 0.1      | one penalty
-one-step phase --x foo=1:2:3                    | NAME
 one-step optimal --alpha 1,2 --digits 9         | --digits
 one-step optimal --ridge 0.1                    | --ridge
 
@@ -144,18 +136,15 @@ expand one-step small-step --step-size 0        | --step-size: small-step
 expand one-step large-alpha --order -1          | --order
 expand one-step large-alpha --order 21          | --order: must be at most 20
 expand one-step large-alpha --digits 1000000    | --digits: must be at most 1000
-expand one-step large-alpha --digits 999999999999999999999 | --digits: must be at most 1000
 expand one-step large-alpha --at 0              | --at
 expand one-step large-alpha --output tset_error | output
 expand one-step large-alpha --out x.csv         | --out: must end in .png
 expand one-step large-alpha --plot x.gif        | --plot: must end in .png, .pdf, .svg
 expand one-step large-alpha --plot no/such/x.png | cannot write to folder
-expand one-step large-alpha --student 2         | constant
 
 hermite                                         | EXPR
 hermite foo                                     | activation 'foo'
 hermite z+1 --order -1                          | --order
-hermite tanh --closed-form                      | closed form
 hermite erf(a*z)                                | unknown name 'a'
 hermite erf(a*z) --parameter a                  | --parameter needs NAME:KIND
 hermite erf(a*z) --parameter a:purple           | purple
@@ -172,10 +161,8 @@ expect u*v --joint rho --variances 1            | --variances
 expect u*v --joint 0.5 --variances 1            | needs two values with a comma
 expect z --means 0,1                            | --joint
 gradient relu x1 --norm nan                     | nan
-gradient relu x1 --norm -1                      | norm
 gradient relu x1 --remove ,,                    | --remove
 gradient relu x1 --remove a                     | --remove
-gradient relu x1 --order -1                     | --order
 gradient relu "x1 +"                            | target
 gradient relu x1 x2                             | give one TARGET
 
@@ -189,7 +176,6 @@ leap x1 --out leap.nc                           | --out: must end in .png, .pdf,
 leap a*x1 --parameter a --parameter a           | names 'a' twice
 leap a*x1 --parameter a --direction 1           | without parameters
 staircase 2                                     | has no coordinates
-staircase x1 --order 0                          | --order
 staircase x1 --order 99                         | from 1 to 64
 staircase x1 --variant lazy                     | --variant
 staircase x1 --biases                           | name its activation
@@ -202,10 +188,8 @@ staircase x1*a --parameter a:odd                | declared 'odd'
 staircase x1 --parameter x1                     | x1 is a coordinate
 project x1+x2                                   | one of the arguments --onto --regimes is required
 project x1+x2 --onto 1                          | --onto needs rows of 2 numbers, but row 1 has 1
-project x1+x2 --onto 1,1;2,2                    | row 2, (2, 2), is a combination
 project x1+x2 --onto 0,0                        | row 1, (0, 0), is zero
 project x1+x2 --onto 1,                         | has an empty entry
-project x1+x2 --onto 1,1 --degree -1            | >= 0
 project x1+x2 --onto 1,1 --steps 2              | --steps belongs to --regimes
 project x1+x2 --regimes --degree 1              | --degree belongs to --onto
 project x1+x2 --regimes --exponents 1,sqrt(2)   | --exponents must be rational
@@ -228,10 +212,7 @@ giant-steps x1 --simulate --ridge 1             | is the penalty of a regression
 giant-steps x1 --simulate --store file          | --store: folder & cannot be written to
 giant-steps x1 --simulate --ridge-samples 5     | --ridge-samples 5 are too few to hold out a fif
 giant-steps x1 --simulate --seeds 0             | must be >= 1
-giant-steps 3 --simulate                        | target
 giant-steps "x1 +" --simulate                   | target
-giant-steps "import os" --simulate              | target
-giant-steps "x1*(2 > 1)" --simulate --out a.html | target
 
 kernel                                          | MODEL is missing
 kernel other                                    | other

@@ -203,6 +203,15 @@ MADE: dict[str, Callable[[], Any]] = {
     "DualActivation": lambda: gs.dual_activation("erf", RHO),
     "DualActivation, series": lambda: gs.dual_activation("tanh", RHO),
     "GradientExpansion": lambda: gs.gradient_expansion("erf", "x1*x2", order=3),
+    "GradientExpansion, removed": lambda: gs.gradient_expansion(
+        "z + tanh(2*z)", "x3*relu(x1 - x2)", order=2, removed=(0, 1)
+    ),
+    "GradientExpansion, any student": lambda: gs.gradient_expansion(
+        sp.IndexedBase("mu"), "x1*x2 + x1", norm=sp.sqrt(2) / 3
+    ),
+    "GradientExpansion, any norm": lambda: gs.gradient_expansion(
+        "erf", "sqrt(2)*x2", norm=sp.Symbol("tau", positive=True)
+    ),
     "ConditionalEquivalence": lambda: gs.conditional_equivalence("sin"),
     "ConditionalFeatures": lambda: gs.conditional_equivalence("erf").at(0.5, [1], [1]),
     "LetterBounds": lambda: gs.letter_bounds("erf", "sin", [1.2, -0.6], [1.1, 1.0], alignment=0.9),

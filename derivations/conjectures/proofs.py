@@ -684,7 +684,7 @@ def _terms(goal: Goal, rule: Rule, new: Rule, used: set[sp.Symbol]) -> tuple[lis
                     continue
                 if goal.definitions:
                     raise
-                one, text = _sign_in_orders(factor)
+                one, text = 1, _not_negative_in_orders(factor)
             sign *= one**power
             if text:
                 steps.append(f"factor of the {name}, {text}")
@@ -738,11 +738,12 @@ def _sign_of_factor(goal: Goal, factor: sp.Expr, used: set[sp.Symbol]) -> tuple[
     return sign, f"with definitions put in {most} terms of one sign in {_names(explicit)}"
 
 
-def _sign_in_orders(polynomial: sp.Expr) -> tuple[int, str]:
-    """Return the sign of a polynomial in positive symbols that may vanish.
+def _not_negative_in_orders(polynomial: sp.Expr) -> str:
+    """Say why a factor in positive symbols, which may vanish, is not negative.
 
-    It is made homogeneous, and written in the differences of its variables for each of their
-    orders, and of these again, until all terms have one sign (successive difference substitution).
+    Its leading coefficient is positive, so none is negative everywhere. It is made homogeneous, and
+    written in the differences of its variables for each of their orders, and of these again, until
+    all terms have one sign (successive difference substitution).
     """
     symbols = sorted(polynomial.free_symbols, key=str)
     unknown = NotProven("positive terms: some are positive and some negative, in every order")
@@ -753,9 +754,7 @@ def _sign_in_orders(polynomial: sp.Expr) -> tuple[int, str]:
         raise unknown
     if not poly.is_homogeneous:
         poly = poly.homogenize(sp.Dummy("one", positive=True))
-    point = [sp.Rational(7 + 5 * k, 5 + 3 * k) for k in range(len(poly.gens))]
-    sign = 1 if poly.eval(tuple(point)) > 0 else -1
-    count, stack = 0, [(poly * sign, 0)]
+    count, stack = 0, [(poly, 0)]
     while stack:
         current, depth = stack.pop()
         if min(current.coeffs()) >= 0:
@@ -771,7 +770,7 @@ def _sign_in_orders(polynomial: sp.Expr) -> tuple[int, str]:
         if count + len(stack) > _MOST_ORDERS:
             raise unknown
     shown = str(polynomial if len(str(polynomial)) < 90 else f"{str(polynomial)[:90]}...")
-    return sign, f"{shown} has terms of one sign in differences of {count} orders: is not negative"
+    return f"{shown} has terms of one sign in differences of {count} orders: is not negative"
 
 
 def _names(expr: sp.Expr) -> str:

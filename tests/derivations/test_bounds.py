@@ -155,6 +155,13 @@ def test_a_learnt_bias_lowers_the_bound():
     assert near.lower > found.lower
 
 
+def test_errors_of_letters_are_honest():
+    # The mean of the student, erf(aκ), is steeper than the rule; its averages are closed forms.
+    found, square = gs.letter_bounds("sign", "relu", [3], [0.001], alignment=1), 3**2 / 0.002
+    share = square / (1 + 2 * square) / (2 * math.asin(2 * square / (1 + 2 * square)))
+    assert abs(found.upper - (0.5 - share)) <= found.errors["upper"] < 1e-4
+
+
 def test_plain_random_features():
     plain = gs.SpikedRandomFeatures("erf", "erf", step_size=0, beta=1.5).bounds()
     assert plain.lower == pytest.approx(0.0401458728, abs=1e-9)

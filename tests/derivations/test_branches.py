@@ -3,6 +3,8 @@
 import itertools
 import math
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -13,7 +15,8 @@ from scipy.optimize import brentq
 
 import giantstep as gs
 from giantstep.derivations.kernels.branches import BranchDiagram
-from giantstep.derivations.kernels.phase_diagram import PhaseDiagram
+from giantstep.derivations.kernels.families import Extremum
+from giantstep.derivations.kernels.phase_diagram import PhaseDiagram, Plane
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
 from giantstep.numeric.branches import CLOSED, CROSSING, FOLD, Equations, curve_through
 from giantstep.symbolic.systems.branch_conditions import Condition, OpenSystem
@@ -621,6 +624,16 @@ def test_phase_diagram_of_the_magnet(kernel):
     table = plane.to_dataset()
     assert "critical point at h" in str(plane) and table.sizes["point"] > 200
     assert table.beta.attrs["long_name"] == "beta, parameter"
+
+
+def test_a_line_of_one_phase_that_ends_inside_says_so():
+    plane = Plane({}, {"h": (-1, 1), "beta": (0, 2)}, 100, Extremum((), ("m",), True, True))
+    line: Any = SimpleNamespace(
+        kind="spinodal", control="h", family=SimpleNamespace(over="beta"),
+        values=lambda y: {"h": 0.5, "beta": 1.0},
+    )  # fmt: skip
+    end = plane._end("stuck", np.zeros(2), line)
+    assert end.reason == "h = 0.5, beta = 1, beyond which it has no solution or no value"
 
 
 def test_a_pitchfork_of_one_symmetric_cut_is_no_line(kernel):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import time
 import warnings
 from dataclasses import replace
@@ -18,7 +17,6 @@ from giantstep.derivations.certificates import proof
 from giantstep.derivations.certificates.certificate import Certificate
 from giantstep.derivations.certificates.proof import certify
 from giantstep.derivations.kernels.certified import enclosed_parameter
-from giantstep.derivations.kernels.solution import KernelSolution
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
 from giantstep.derivations.spiked_random_features.published import reference_cases
 from giantstep.errors import (
@@ -262,7 +260,6 @@ def test_a_mean_field_model_away_from_its_critical_point(flint):
     solution = kernel.solve(beta=2.0, h=0.1, certify=True)
     exact = kernel.solve(beta=2.0, h=0.1, digits=30, progress=False)
     assert not missed(solution.certificate, exact.values)
-    assert KernelSolution.from_json(solution.to_json()).certificate == solution.certificate
 
 
 def test_unknowns_are_certified_where_there_are_no_outputs(flint):
@@ -334,10 +331,8 @@ def test_numbers_are_midpoints_and_bounds_hold(spiked_solution):
     assert isinstance(floats["test_error"], float)
     assert "exactly one solution" in certificate.statement and certificate.panels > 0
     assert set(certificate.box) == {"V1", "V2"} and certificate.contraction < 1
-    assert "test_error" in str(certificate) and "<table>" in certificate._repr_html_()
     with pytest.raises(ParameterError, match="there are: test_error"):
         certificate["error"]
-    assert pickle.loads(pickle.dumps(solution)).certificate == certificate
 
 
 @pytest.mark.parametrize("numerator", [1, 3, 2**80 + 1, -(2**90) - 12345])

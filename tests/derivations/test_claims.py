@@ -593,6 +593,12 @@ def peaks(monkeypatch, power=0.5, spectral=1e-18, stored=1e-24, trained=1.0):
     return claims_risk.peak_values()
 
 
+def equivalents(monkeypatch, spectral=1e-26):
+    """Evidence on an effective ridge with that relative deviation at 28 digits."""
+    monkeypatch.setattr(claims_risk, "spectral_deviations", lambda *_: {"risk": spectral})
+    return claims_risk.deterministic_equivalent(cases=("1",))
+
+
 def test_no_comparison_at_all_is_no_evidence():
     found = finding([], "errors of networks")
     assert not found.passed and found.summary == "no errors of networks were compared"
@@ -610,6 +616,7 @@ def test_no_comparison_at_all_is_no_evidence():
         (peaks, {"spectral": 1e-15}),
         (peaks, {"stored": 1e-20}),
         (peaks, {"trained": 3.0}),
+        (equivalents, {"spectral": 1e-24}),
     ],
 )
 def test_a_verdict_falls_with_each_of_its_parts(monkeypatch, evidence, wrong):

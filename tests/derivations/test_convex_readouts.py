@@ -496,6 +496,7 @@ def test_norms_with_and_without_the_label_give_one_free_energy(letters, aligned)
     )
     assert {sp.simplify(a - b) for a, b in zip(theirs, ours, strict=True)} == {0}
     assert sp.simplify(difference.replace(physics.GaussianExpectation, lambda *_: sp.S.Zero)) == 0
+    assert whole.overlaps == {f"q1_{i + 1}{j + 1}": q1.norms[i, j] for i, j in q1.upper}
     for name, value in whole.overlaps.items():
         assert sp.expand(value - orthogonal.overlaps[name].xreplace(back)) == 0
 

@@ -41,6 +41,7 @@ def fitted(loss="quantile(0.4)"):
         (LETTERS, "test_error", {"ridge": 0.1}, {"alpha": [1.0, 2.0], "width": [200, 800]}),
         (STEP, "risk_trained", {"ridge": 0.1}, {"alpha": [1.0, 2.0], "step_size": [0.0, 3.0]}),
         (FULL, "risk_trained", {"ridge": 0.1}, {"alpha": [1.0, 2.0]}),
+        (STEP, "objective_initial", {"step_size": 1}, {"ridge": [0, 1e-10, 1], "alpha": [1, 4]}),
     ],
     ids=lambda value: "" if hasattr(value, "curve") else str(value),
 )

@@ -62,7 +62,6 @@ def test_bulk_of_two_intervals():
     assert kernel.stieltjes(gap).imag == 0
     # The transform continues from the upper half plane.
     assert kernel.stieltjes(gap) == pytest.approx(kernel.stieltjes(gap + 1e-9j), rel=1e-6)
-    assert ConjugateKernel.from_json(kernel.to_json()) == kernel
 
 
 SIZES = st.floats(-3, 3).map(lambda x: 10.0**x)

@@ -153,8 +153,6 @@ def test_a_given_spike_is_checked_again():
                 direct,
                 direct_parameters=dataclasses.replace(direct.direct_parameters, **{name: value}),
             )
-    with pytest.raises(ParameterError, match="not a model written by to_json"):
-        gs.SpikedRandomFeatures.from_json(None)
 
 
 def test_a_student_that_jumps_has_no_step_but_random_features():
@@ -361,6 +359,8 @@ def test_what_is_no_such_model_is_refused(model):
     kind, document = type(model), json.loads(model.to_json())
     for text, words in (
         ("{", "not a model written by to_json"),
+        (None, "not a model written by to_json"),
+        ("[]", "has no entry 'model'"),
         (json.dumps({**document, "model": "something"}), "has no entry 'model'"),
         (json.dumps({**document, "colour": "red"}), "not a model written by to_json.*colour"),
     ):
@@ -369,6 +369,10 @@ def test_what_is_no_such_model_is_refused(model):
 
 
 def test_arguments_outside_their_range_are_refused_as_such():
-    document = {**json.loads(SPIKED.to_json()), "alpha0": -1}
-    with pytest.raises(ParameterError, match="alpha0 must be positive"):
-        gs.SpikedRandomFeatures.from_json(json.dumps(document))
+    for model, wrong, words in (
+        (SPIKED, {"alpha0": -1}, "alpha0 must be positive"),
+        (STEP, {"alpha": math.nan}, "alpha must be"),
+        (STEP, {"student": None}, "student"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            type(model).from_json(json.dumps({**json.loads(model.to_json()), **wrong}))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy
 import sympy as sp
 
 import giantstep as gs
@@ -336,7 +337,6 @@ def test_classes_of_directions():
         (lambda: MultiIndex("x1*x2", 0.5).estimators(alpha=1), "one direction"),
         (lambda: MultiIndex("sin").kernel(), "no partition function in closed form"),
         (lambda: MultiIndex("sin", 1e-12).solve(alpha=1), "too small"),
-        (lambda: MultiIndex.from_json("{}"), "not a model"),
         (lambda: gs.SpikedRandomFeatures("tanh", "sin", alpha0=math.inf).optimum_bayes(alpha=2),
          "alpha0 is infinite"),
         (lambda: gs.SpikedRandomFeatures.from_parameters(
@@ -360,6 +360,30 @@ def test_a_density_of_ones_own_is_the_gaussian_channel():
     assert LineAverages(law, 1).at(0.3)[0] == pytest.approx(
         LineAverages(probit, 1).at(0.3)[0], rel=1e-12
     )
+
+
+@pytest.mark.slow
+def test_labels_of_a_far_kink_need_a_finer_level_at_overlap_zero():
+    # E[E[u|y]²] of y = relu(u - 2) + noise: the branches of the posterior are cut Gaussians.
+    noise = 0.01
+    scale = math.sqrt(noise / (1 + noise))
+
+    def normal(x, variance=1.0):
+        return math.exp(-(x**2) / 2 / variance) / math.sqrt(2 * math.pi * variance)
+
+    def information(y):
+        centre = (y + 2) / (1 + noise)
+        share = scipy.special.ndtr((centre - 2) / scale)
+        flat, rising = normal(y, noise), normal(y + 2, 1 + noise)
+        mass = scipy.special.ndtr(2) * flat + share * rising
+        mean = centre * share + scale * normal((centre - 2) / scale)
+        return (mean * rising - normal(2) * flat) ** 2 / mass
+
+    wanted, _ = scipy.integrate.quad(
+        information, -1.2, 9, points=[-0.3, 0, 0.3, 0.6, 1, 2], epsabs=1e-15, epsrel=1e-13
+    )
+    found = MultiIndex("relu(z - 2)", noise).fixed_points.averages.at(0.0)[0]
+    assert found == pytest.approx(wanted, rel=1e-10)
 
 
 def test_curves_go_over_samples_and_noise():

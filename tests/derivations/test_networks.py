@@ -71,7 +71,6 @@ def test_the_page_lists_errors_with_standard_errors(found):
     text = str(found)
     assert "α" in text and "test error" in text and "±" in text
     assert "Simulation: mean and standard error of 4 networks of d = 30, p = 20." in text
-    assert "<table" in found._repr_html_()
     assert repr(found).startswith("SimulatedNetworks(4 networks, d = 30, p = 20: ")
 
 

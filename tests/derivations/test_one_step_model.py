@@ -98,23 +98,6 @@ def test_sympy_objects_are_functions():
         model(student=sp.Symbol("x"))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "to_json"),
-        (None, "to_json"),
-        ("[]", "no entry 'model'"),
-        ('{"model": "spiked_random_features"}', "no entry 'model'"),
-        ('{"model": "one_gradient_step"}', "student"),
-        ('{"model": "one_gradient_step", "student": "z", "teacher": "z", "alpha": NaN}', "alpha"),
-        ('{"model": "one_gradient_step", "student": "z", "teacher": "z", "a": 1}', "'a'"),
-    ],
-)
-def test_bad_json(text, message):
-    with pytest.raises(ParameterError, match=message):
-        OneGradientStep.from_json(text)
-
-
 def test_presentation():
     assert eval(repr(model(alpha0=1.0))) == model(alpha0=1.0)
     assert str(model()) == (

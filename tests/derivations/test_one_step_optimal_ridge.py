@@ -1,8 +1,6 @@
 """The best penalty and the peak at n = N: reference values, both ends, scans of the risk."""
 
-import json
 import math
-import pickle
 from dataclasses import replace
 
 import mpmath
@@ -176,13 +174,6 @@ def test_curve():
 def test_bad_arguments(name, value):
     with pytest.raises(ParameterError, match=name):
         OneGradientStep("erf", "erf", 2).optimum(over="ridge", **{name: value})
-
-
-@pytest.mark.parametrize("digits", [None, 20])
-def test_an_end_of_the_range_is_stored(digits):
-    end = OneGradientStep("erf", "He(3, z)", 2).optimum(over="ridge", digits=digits)
-    assert str(pickle.loads(pickle.dumps(end))) == str(end)
-    assert json.loads(json.dumps(end.to_dict(), allow_nan=False))["ridge"] == "inf"
 
 
 # ------------------------------------------------------------------ the peak

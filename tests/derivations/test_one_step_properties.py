@@ -191,8 +191,7 @@ def test_limits_exist_or_are_zero_where_there_is_no_signal(student, teacher, opt
     if teacher == "He(3, z)":  # no share of nothing
         assert values["removed share, step size to infinity"] == 0
     assert all(v >= 0 for v in values.values())
-    assert "penalty" in str(found) and "<table>" in found._repr_html_()
-    assert found._repr_latex_().startswith("$") and len(found.to_dict()["limits"]) == len(values)
+    assert "penalty" in str(found)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.5, 40.0])

@@ -82,24 +82,6 @@ def test_the_population_gradient():
 # ---------------------------------------------------------------------- results
 
 
-def test_curve():
-    curve = MODEL.curve(
-        ridge=paper_ridge([0, 1e-10, 0.05]), alpha=[0.5, 2, 4], step_size=2, noise_variance=0.25
-    ).to_dataset()
-    assert curve.sizes == {"paper_ridge": 3, "alpha": 3}
-    for k, penalty in enumerate((0, 1e-10, 0.05)):
-        for j, alpha in enumerate((0.5, 2, 4)):
-            model = OneGradientStep(
-                "erf", "erf", alpha=alpha, beta=1.5, step_size=2, noise_variance=0.25
-            )
-            risk = model.risk(ridge=paper_ridge(penalty))
-            here = curve.isel(paper_ridge=k, alpha=j)
-            assert float(here.risk_trained) == pytest.approx(risk.trained, rel=1e-13)
-            assert float(here.improvement) == pytest.approx(risk.improvement, rel=1e-13)
-            assert float(here.objective_initial) == pytest.approx(risk.objective_initial, abs=1e-15)
-    assert float(curve.residual.max()) <= 1e-12
-
-
 def test_curve_without_arrays_and_with_all_of_them(tmp_path):
     point = MODEL.curve(ridge=0.1).to_dataset()
     assert point.sizes == {}

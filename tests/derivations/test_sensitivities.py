@@ -6,10 +6,14 @@ import functools
 import math
 from dataclasses import replace
 
+import mpmath
 import pytest
 
 from giantstep.derivations.spiked_random_features.convex.readout import ConvexReadout
-from giantstep.derivations.spiked_random_features.differentiation import directions
+from giantstep.derivations.spiked_random_features.differentiation import (
+    _exact_step_rates,
+    directions,
+)
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.errors import ParameterError
 
@@ -206,6 +210,25 @@ def test_digits_and_floats_mean_the_same_spike(student, teacher, alpha0):
     for name in ("test_error", "psi", "theta", "q1", "psi_hat"):
         value = float(getattr(precise, name))
         assert getattr(found, name) == pytest.approx(value, rel=1e-9, abs=1e-12), name
+
+
+def test_exact_rates_of_the_spike_are_those_of_its_powers():
+    # With η: r and (c - 1)**(1/2). With the second moment of labels over α_0: c - 1, and the part
+    # of r² across the direction of the teacher; that along it is (η h_1 h*_1)².
+    model, second_moment = by_step("erf", "erf"), 2 / math.pi * math.asin(2 / 3) + 0.1
+    r, excess = model.spike.spike_strength, model.spike.bulk_variance - 1
+    across = r * model.spike.orthogonal_alignment**2 / 2
+    rates, known = _exact_step_rates(model), {"beta": mpmath.mpf(1)}
+    for parameter, wanted in {
+        "step_size": {"spike_strength": r / 2, "bulk_variance": excess, "alignment": 0},
+        "alpha0": {"spike_strength": -across / 5, "bulk_variance": -excess / 5},
+        "noise_variance": {
+            "spike_strength": across / second_moment, "bulk_variance": excess / second_moment,
+        },
+    }.items():  # fmt: skip
+        found = rates(parameter)
+        for name, value in wanted.items():
+            assert float(found[name](known)) == pytest.approx(value, rel=1e-13), (parameter, name)
 
 
 SIGN = direct("sign", "sign")

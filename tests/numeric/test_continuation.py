@@ -199,6 +199,9 @@ def test_the_next_first_value_goes_on_a_power_law_where_there_is_one():
     # Solutions at values that differ by rounding say nothing about the way.
     same = [(1.0, path[0][1]), (math.nextafter(1.0, 2.0), path[1][1])]
     np.testing.assert_array_equal(_predicted(same, 0.1), path[1][1])
+    # A power law that leaves the range of floats is not followed.
+    steep = [(100.0, np.array([[1e-200]])), (10.0, np.array([[1e100]]))]
+    np.testing.assert_array_equal(_predicted(steep, 0.1), steep[1][1])
 
 
 def test_following_ends_after_counted_evaluations(magnet, monkeypatch):

@@ -363,7 +363,6 @@ def test_faces_of_a_closed_form():
     assert isinstance(form, ClosedForm)
     assert str(form).splitlines()[0] == "mu_1 = 1/2"
     assert form.latex().startswith(r"\begin{aligned} \mu_{1} &= \frac{1}{2} \\ \mu_{2m} &= ")
-    assert form._repr_latex_() == rf"$\displaystyle {form.latex()}$"
     assert form.even(3) == form.at(6) == form.expr.subs(form.k, 6)
     assert form.odd(0) == 0 != form.at(1)
     general = hermite_coefficients("exp(z)", 2).closed_form

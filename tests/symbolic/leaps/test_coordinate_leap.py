@@ -1,8 +1,6 @@
 """The coordinate leap against its definition, over all orderings of small supports."""
 
 import itertools
-import json
-import pickle
 
 import pytest
 from hypothesis import given, settings
@@ -90,8 +88,6 @@ def test_the_support_of_a_function_may_be_infinite():
 def test_presentations_and_errors():
     found = coordinate_leap("x1 + x2*x3")
     assert found.explanation == "x1 (new: x1; 1), then x2*x3 (new: x2, x3; 2)"
-    assert r"\underbrace{x_{2} x_{3}}_{2}" in found.latex() and found._repr_latex_()[0] == "$"
-    assert json.loads(json.dumps(found.to_dict()))["steps"][1]["new"] == ["x2", "x3"]
-    assert pickle.loads(pickle.dumps(found)).steps == found.steps
+    assert r"\underbrace{x_{2} x_{3}}_{2}" in found.latex()
     with pytest.raises(AssumptionError, match="is constant"):
         coordinate_leap("x1 - x1")

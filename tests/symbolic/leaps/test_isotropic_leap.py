@@ -1,7 +1,5 @@
 """The rotation-invariant leap: catalogue, rotations, and the basis that attains it."""
 
-import json
-
 import pytest
 import sympy as sp
 from hypothesis import given, settings, strategies as st
@@ -72,7 +70,6 @@ def test_presentations_and_errors():
     found = isotropic_leap("x1 + x2 + x1*x2")
     assert found.explanation == "{0} –1→ ⟨(1, 1)⟩ –2→ R^2"
     assert found.stuck_at == Subspace.spanned_by([[1, 1]])
-    assert r"\xrightarrow{2}" in found.latex() and found._repr_latex_()[0] == "$"
-    assert json.loads(json.dumps(found.to_dict()))["steps"][1]["order"] == 2
+    assert r"\xrightarrow{2}" in found.latex()
     with pytest.raises(AssumptionError, match="is constant"):
         isotropic_leap("x1 - x1")

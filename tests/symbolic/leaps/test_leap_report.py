@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import pickle
 
 import pytest
 
@@ -88,7 +87,6 @@ def test_without_python_flint_it_is_said_what_would_help():
 
 def test_presentations():
     report = leaps("x1 + x2*x3")
-    assert str(pickle.loads(pickle.dumps(report))) == str(report)
     assert repr(report) == (
         "LeapReport(x1 + x2*x3: leap index 1, coordinate leap 2, rotation-invariant leap 2, "
         "generative leap 2)"
@@ -96,11 +94,7 @@ def test_presentations():
     page = report._repr_html_()
     # One row for each index, and one for the second part of the last proof.
     assert page.count("<tr>") == 6 and "<ul>" in page and "→" in page
-    content = json.loads(json.dumps(report.to_dict()))
-    assert [c["standing"] for c in content["consequences"]] == [
-        c.standing.value for c in report.consequences
-    ]
-    assert report._repr_latex_().startswith("$") and r"\mathrm{genLeap}" in report.latex()
+    assert r"\mathrm{genLeap}" in report.latex()
 
 
 def test_names_are_escaped():

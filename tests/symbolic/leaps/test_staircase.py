@@ -250,7 +250,7 @@ def test_long_targets_print_within_120_columns():
 
 def test_printing():
     found = staircase("x1*x2 + x3")
-    assert found._repr_latex_().startswith("$") and r"\subsetneq" in found.latex()
+    assert r"\subsetneq" in found.latex()
     page = staircase("x1 + x1*x2", readout=[1, -1])._repr_html_()
     assert "U₁" in page and "<table>" in page
     # What the user writes is text, not markup.

@@ -2,7 +2,6 @@
 
 import json
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from giantstep.symbolic.gaussian.expectation import JointExpectation
 from giantstep.symbolic.gaussian.zero_test import is_exactly_zero
 from giantstep.symbolic.hermite.expansion import HermiteExpansion
 from giantstep.symbolic.targets.projections import bounded_norms, project, residual_norms
+from giantstep.symbolic.targets.ridge_products import FormGeometry
 from giantstep.symbolic.targets.subspaces import Subspace
 from giantstep.symbolic.targets.target import target
 
@@ -175,6 +175,11 @@ def test_a_rotation_turns_the_projection_with_it():
     assert float((moved - after.fitted).subs(point).evalf(30)) == pytest.approx(0, abs=1e-20)
 
 
+def test_forms_with_one_direction_outside_are_one():
+    space = FormGeometry(Subspace.spanned_by([[1, 0, 0]]))
+    assert space.frame([(3, 2, 4), (0, 3, 6)]) == [(0, 1, 2)] == space.frame([(1, -5, -10)])
+
+
 def test_both_forms_of_a_polynomial_projection():
     split = project("x1 + He(2, x1)*x2 + He(2, x2)", [[1, 0]], 1)
     assert isinstance(split.fitted_expansion, HermiteExpansion)
@@ -185,9 +190,7 @@ def test_both_forms_of_a_polynomial_projection():
     text = str(split)
     assert "x1 + He(2, x1)*x2" in text and "x1**2*x2" in text and "2 of E f^2 = 5" in text
     assert r"\mathrm{He}_{2}(x_{1}) x_{2}" in split.latex()
-    assert split._repr_latex_().startswith(r"$\displaystyle \begin{aligned}")
     assert "He(2, x1)*x2" in split._repr_html_()
-    assert json.loads(json.dumps(split.to_dict()))["norms"] == [1, 2, 2]
 
 
 def test_open_expectations_are_said_to_be_open():
@@ -289,7 +292,6 @@ def test_projections_by_bounds():
     assert "within" in str(split) and "no short form" in str(split) and r"\dots" in split.latex()
     content = json.loads(json.dumps(split.to_dict()))
     assert content["uncertainty"] > 0 and content["fitted_form"] is None
-    assert pickle.loads(pickle.dumps(split)) == split
 
 
 def test_multiplied_out_linear_forms_are_one_function():
