@@ -83,6 +83,8 @@ def _degree(expr: sp.Expr) -> int:
     return sum(degrees) if expr.is_Mul else max(degrees)
 
 
+# Integrands of a system share most of their parts, here and below.
+@functools.lru_cache(maxsize=1024)
 def affine_slope(u: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a if u = a*z + b with a != 0 and b free of z, else None."""
     slope = u.diff(z)
@@ -331,6 +333,7 @@ def _vanishes(value: sp.Expr) -> bool:
     return bool(digits._prec == 1 and value.equals(0)) if digits.is_Float else False
 
 
+@functools.lru_cache(maxsize=1024)
 def pole_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a lower bound of the distance of complex singularities of a smooth expression.
 
