@@ -84,6 +84,8 @@ def _degree(expr: sp.Expr) -> int:
     return sum(degrees) if expr.is_Mul else max(degrees)
 
 
+# Integrands of a system share most of their parts, here and below.
+@functools.lru_cache(maxsize=1024)
 def affine_slope(u: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a if u = a*z + b with a != 0 and b free of z, else None."""
     # Nothing that SymPy leaves standing as a function of a function is affine; slopes are long.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Self
 
 import sympy as sp
@@ -36,8 +37,7 @@ class Binding(sp.Expr):
     @property
     def free_symbols(self) -> set[sp.Symbol]:
         """Symbols of the body that are not bound in it, and those outside."""
-        result: set[sp.Symbol] = self.args[0].free_symbols - set(self.bound_symbols)
-        return result.union(*(x.free_symbols for x in self._outside))
+        return set(_free_symbols(self))
 
     @property
     def is_number(self) -> bool:
@@ -100,6 +100,13 @@ class Binding(sp.Expr):
         body, bound = (x.xreplace(fresh) for x in self.args[:2])
         result: Self = sp.Expr.__new__(type(self), body, bound, *self.args[2:])
         return result
+
+
+# SymPy asks again and again, and a system has the same few nodes everywhere.
+@lru_cache(maxsize=1024)
+def _free_symbols(node: Binding) -> frozenset[sp.Symbol]:
+    inside = node.args[0].free_symbols - set(node.bound_symbols)
+    return frozenset(inside.union(*(x.free_symbols for x in node._outside)))
 
 
 class Average(Binding):

@@ -529,6 +529,7 @@ def _structural_parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
     return Parity.ODD if odd else Parity.NEITHER
 
 
+@functools.lru_cache(maxsize=1024)
 def _gaussian_coefficient(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a >= 0 with |f(x + iy)| = O(exp(a*y**2 + O(|y|))) in the strip; None if unknown."""
     if z not in expr.free_symbols or expr.is_polynomial(z):

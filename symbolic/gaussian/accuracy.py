@@ -39,7 +39,7 @@ from ..expressions.functions import (
     sigmoid,
     softplus,
 )
-from .ramp_moments import RampAverage
+from .ramp_moments import RampAverage, sums_at_nodes
 
 
 class FreeSymbols:
@@ -399,7 +399,10 @@ def _by_owen(*arguments: sp.Expr) -> sp.Expr:
 
 
 def accurate_moment(moment: RampAverage) -> sp.Expr:
-    """Return the closed form of an average of a ramp, rewritten once for all arguments."""
+    """Return the cases of an average of a ramp, rewritten once for all arguments.
+
+    Sums over nodes are left as they are.
+    """
     orders, arguments = moment.args[:2], moment.args[2:]
     form, symbols = _moment_form(moment.func, *map(int, orders))
     return form.xreplace(dict(zip(symbols, arguments, strict=True)))
@@ -410,7 +413,7 @@ def _moment_form(moment: type[RampAverage], *orders: int) -> tuple[sp.Expr, tupl
     symbols = tuple(
         sp.Dummy(name, real=True, positive=positive or None) for name, positive in moment.arguments
     )
-    return rewrite_for_accuracy(moment(*orders, *symbols).closed_form()), symbols
+    return rewrite_for_accuracy(moment(*orders, *symbols).by_cases()), symbols
 
 
 class _Rewriter:
@@ -518,7 +521,7 @@ class _Rewriter:
             return None
         if isinstance(expr, sp.log):
             return _logarithm(expr.args[0])
-        return accurate_moment(expr) if isinstance(expr, RampAverage) else None
+        return sums_at_nodes(accurate_moment(expr)) if isinstance(expr, RampAverage) else None
 
     def _cases(
         self, better: sp.Expr, where: sp.Basic, otherwise: sp.Expr, *kept: sp.Expr

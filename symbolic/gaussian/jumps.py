@@ -19,6 +19,7 @@ from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 from ...errors import EmissionError
 from ..expressions.averages import LineAverage, outermost
 from ..expressions.functions import HALF
+from .accuracy import parts_of
 
 
 def single_comparisons(expr: sp.Expr, place: str = "the expression") -> sp.Expr:
@@ -110,6 +111,8 @@ def integrate_deltas(value: sp.Expr) -> sp.Expr:
     >>> integrate_deltas(jump.diff(q))
     sqrt(2)*exp(-1/(2*q**2))/(2*sqrt(pi)*q**3)
     """
+    if not parts_of(value, sp.DiracDelta):
+        return value
     nodes = [n for n in value.atoms(LineAverage) if n.integrand.has(sp.DiracDelta)]
     value = value.xreplace({n: _integrated(n) for n in nodes})
     if value.has(sp.DiracDelta):

@@ -11,6 +11,7 @@ is positive, the field that a label is the sign of: normal integrals of two vari
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import sympy as sp
@@ -28,6 +29,8 @@ _NARROW = sp.Rational(1, 8)
 _GAUSS_NODES = 8
 # Where an argument of a quotient vanishes; its square still is no zero in floats.
 _TINY = sp.Rational(1, 10**120)
+# Where on a ramp, in its width.
+_w = sp.Dummy("w", positive=True)
 
 
 class RampAverage(sp.Function):
@@ -38,6 +41,10 @@ class RampAverage(sp.Function):
 
     def closed_form(self) -> sp.Expr:
         """Return the average in functions that targets know."""
+        return sums_at_nodes(self.by_cases())
+
+    def by_cases(self) -> sp.Expr:
+        """Return the closed form with a :class:`gauss_sum` where a ramp is narrow."""
         raise NotImplementedError
 
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
@@ -46,6 +53,39 @@ class RampAverage(sp.Function):
 
     def _eval_is_real(self) -> bool:
         return True
+
+
+class gauss_sum(sp.Function):
+    """The integral of p(w)·S(w) over [0, 1] by a Gauss rule; arguments S, p and the symbol w.
+
+    One node, so that what is done with an integrand is done once and not at all its nodes.
+    """
+
+    nargs = 3
+
+    @property
+    def integrand(self) -> sp.Expr:
+        """S, in w."""
+        return self.args[0]
+
+    def at_nodes(self) -> list[sp.Expr]:
+        """Return S at the nodes."""
+        values, _, w = self.args
+        return [values.xreplace({w: x}) for x, _ in _gauss_rule()]
+
+    def total(self, values: Sequence[sp.Expr]) -> sp.Expr:
+        """Return the sum of what stands for S at the nodes."""
+        _, weight, w = self.args
+        shares = (share * weight.xreplace({w: x}) for x, share in _gauss_rule())
+        return sp.Add(*(share * value for share, value in zip(shares, values, strict=True)))
+
+    def _eval_is_real(self) -> bool:
+        return True
+
+
+def sums_at_nodes(expr: sp.Expr) -> sp.Expr:
+    """Write out every :class:`gauss_sum`."""
+    return expr.xreplace({node: node.total(node.at_nodes()) for node in expr.atoms(gauss_sum)})
 
 
 class ramp_moment(RampAverage):
@@ -80,7 +120,7 @@ class ramp_moment(RampAverage):
             return ramp_moment(n - 2, k, a, h, v) / 2
         raise sp.core.function.ArgumentIndexError(self, argindex)
 
-    def closed_form(self) -> sp.Expr:
+    def by_cases(self) -> sp.Expr:
         """Return the mean by the normal density and distribution function, in three cases."""
         a, h, v = self.args[2:]
         return _by_cases(*self.cases(), a, h, v)
@@ -144,7 +184,7 @@ class labelled_ramp_moment(RampAverage):
         n, k, a, _, w, t, e = self.args
         return _Labelled(w, t, e).smoothed(int(n), a) / (k + 1)
 
-    def closed_form(self) -> sp.Expr:
+    def by_cases(self) -> sp.Expr:
         """Return the mean by Owen's T, the normal density and distribution function."""
         a, h, w, t, e = self.args[2:]
         n, k = (int(order) for order in self.args[:2])
@@ -188,7 +228,7 @@ class kink_moment(RampAverage):
             return (-right) ** k * _smoothed(order, u - V * right, v)
         raise sp.core.function.ArgumentIndexError(self, argindex)
 
-    def closed_form(self) -> sp.Expr:
+    def by_cases(self) -> sp.Expr:
         """Return the mean by the normal density and distribution function, in four cases."""
         u, V, v, left, right = self.args[2:]
         j, k = (int(order) for order in self.args[:2])
@@ -338,13 +378,11 @@ def _narrow(n: int, k: int, a: sp.Expr, h: sp.Expr, law: _Normal) -> sp.Expr:
     So all orders share the densities at the nodes, and distribution functions are needed at a.
     """
     if n < 0:
-        return sp.Add(*(weight * w**k * law.smoothed(n, a - w * h) for w, weight in _gauss_rule()))
-    w, u = sp.symbols("w u")
-    rest = sp.Poly(sp.integrate(w**k * (w - u) ** n, (w, u, 1)), u)
-    total = sp.Add(
-        *(weight * rest.eval(x) * law.smoothed(-1, a - x * h) for x, weight in _gauss_rule())
-    )
-    total *= (-h) ** (n + 1)
+        return gauss_sum(law.smoothed(n, a - _w * h), _w**k, _w)
+    # The integral of u^k (u - w)^n over [w, 1].
+    powers = ((j, k + n - j + 1) for j in range(n + 1))
+    rest = sp.Add(*(sp.binomial(n, j) * (-_w) ** j * (1 - _w**m) / m for j, m in powers))
+    total = (-h) ** (n + 1) * gauss_sum(law.smoothed(-1, a - _w * h), rest, _w)
     for order in range(n + 1):
         total += (-h) ** order / (k + order + 1) * law.smoothed(n - order, a)
     return total

@@ -24,7 +24,7 @@ from sympy.core.relational import Relational
 
 from ...errors import UnsupportedExpressionError
 from ...runtime.rules import FARTHEST_REACH, LONGER_REACH, REACH
-from ..expressions.averages import DataAverage
+from ..expressions.averages import DataAverage, outermost
 from ..expressions.functions import log_normal_cdf, relu
 from ..expressions.regularity import highest_frequency, strip_and_growth
 from ..gaussian.accuracy import parts_of, rewrite_for_accuracy
@@ -165,7 +165,7 @@ def integrand_widths(lowered: LoweredSystem) -> tuple[sp.Expr, ...]:
     found: dict[sp.Expr, None] = {}
     slopes = _Slopes(arguments)
     for place in (*places, *system.outputs.values()):
-        for node in sorted(place.atoms(GaussianExpectation), key=str):
+        for node in _expectations(place):
             integrand = node.integrand if lowered.product is None else _flat(node)
             for width in _widths(integrand, node.variable, slopes):
                 # Numbers near one are no news: every rule resolves them.
@@ -174,6 +174,13 @@ def integrand_widths(lowered: LoweredSystem) -> tuple[sp.Expr, ...]:
                 if width.free_symbols <= arguments:
                     found[width.xreplace(names)] = None
     return tuple(found)
+
+
+def _expectations(expr: sp.Expr) -> Iterator[GaussianExpectation]:
+    """Iterate over expectations and those inside of them."""
+    for node in outermost(expr, GaussianExpectation):
+        yield node
+        yield from _expectations(node.integrand)
 
 
 def _flat(node: GaussianExpectation) -> sp.Expr:

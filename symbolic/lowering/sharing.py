@@ -14,7 +14,7 @@ from sympy.logic.boolalg import Boolean
 from ...errors import EmissionError
 from ..expressions.averages import outermost as nodes_of
 from ..gaussian.accuracy import FreeSymbols, accurate_moment, parts_of
-from ..gaussian.ramp_moments import RampAverage
+from ..gaussian.ramp_moments import RampAverage, gauss_sum
 from .fuse import FreshSymbols
 from .program import Assign
 
@@ -55,13 +55,34 @@ def share_in_loop(
 def _ramps_apart(
     values: Sequence[sp.Expr], fresh: FreshSymbols
 ) -> tuple[list[Assign], list[sp.Expr]]:
-    """Compute averages of ramps, whose closed forms are long, once and by themselves."""
-    ramps: dict[sp.Expr, sp.Symbol] = {}
-    for value in values:
-        for ramp in nodes_of(value, RampAverage):
-            if ramp not in ramps:
-                ramps[ramp] = fresh("ramp_")
-    written = [Assign(symbol, accurate_moment(ramp)) for ramp, symbol in ramps.items()]
+    """Compute averages of ramps, whose closed forms are long, once and by themselves.
+
+    So are widths and variances, and integrands at the nodes of sums, of which forms share most.
+    """
+    named: dict[sp.Expr, sp.Symbol] = {}
+
+    def name(expr: sp.Expr) -> sp.Expr:
+        if expr.is_Atom or expr.is_number:
+            return expr
+        if expr not in named:
+            named[expr] = fresh("ramp_")
+        return named[expr]
+
+    ramps: dict[sp.Expr, sp.Expr] = {}
+    at_nodes: dict[sp.Expr, list[sp.Expr]] = {}
+    for ramp in (ramp for value in values for ramp in nodes_of(value, RampAverage)):
+        if ramp in ramps:
+            continue
+        arguments = zip(ramp.args[2:], ramp.arguments, strict=True)
+        short = [name(x) if positive else x for x, (_, positive) in arguments]
+        form = accurate_moment(ramp.func(*ramp.args[:2], *short))
+        totals = {}
+        for node in nodes_of(form, gauss_sum):
+            if node.integrand not in at_nodes:
+                at_nodes[node.integrand] = [name(x) for x in node.at_nodes()]
+            totals[node] = node.total(at_nodes[node.integrand])
+        ramps[ramp] = name(form.xreplace(totals))
+    written = [Assign(symbol, expr) for expr, symbol in named.items()]
     return written, [value.xreplace(ramps) for value in values]
 
 

@@ -66,9 +66,11 @@ def dependent_unknowns(
     >>> dependent_unknowns([x * y - 1, x - y], [x, y])
     ([], [])
     """
-    matrix = _Evaluator(residuals, unknowns, many_digits=False).jacobian(0)
-    if matrix is not None and not _null_vectors(matrix, many_digits=False):
-        return [], []
+    floats = _Evaluator(residuals, unknowns, many_digits=False)
+    # Where a law drawn at random is none, a point tells nothing, and the next one may.
+    for matrix in map(floats.jacobian, range(_POINTS)):
+        if matrix is not None and not _null_vectors(matrix, many_digits=False):
+            return [], []
     worker = _Evaluator(residuals, unknowns)
     result: tuple[list[sp.Symbol], list[int]] = ([], [])
     for seed in range(_POINTS):
@@ -136,7 +138,8 @@ class _Evaluator:
         self.symbols = (*unknowns, *sorted(free - set(unknowns), key=str))
         self._functions: list[_Function] | None
         try:
-            self._functions = [_Function(e, self.ctx) for e in expressions]
+            known: _Averages = {}
+            self._functions = [_Function(e, self.ctx, known) for e in expressions]
         except (ValueError, TypeError, NotImplementedError, AttributeError):
             # What no evaluation is known for is refused at the door of the lowering.
             self._functions = None
@@ -190,13 +193,18 @@ class _Evaluator:
 class _Function:
     """An expression as a function of a point; averages are sums over a few points of their law."""
 
-    def __init__(self, expr: sp.Expr, ctx: Any) -> None:
+    def __init__(self, expr: sp.Expr, ctx: Any, known: _Averages) -> None:
         self.symbols = expr.free_symbols
         self._ctx = ctx
+        # Equations share averages.
+        self._known = known
         expr = _smooth(expr)
         averages = outermost(expr, *_AVERAGES)
         marks = {n: sp.Dummy(real=True) for n in averages}
-        self._sums = [(mark, *self._nodes(n)) for n, mark in marks.items()]
+        for n in averages:
+            if n not in known:
+                known[n] = self._nodes(n)
+        self._sums = [(mark, *known[n]) for n, mark in marks.items()]
         expr = expr.xreplace(marks)
         self._arguments = sorted(expr.free_symbols, key=lambda x: (x.name, str(type(x))))
         self._value = compiled(expr, self._arguments, "python" if ctx is mpmath.fp else ctx)
@@ -218,7 +226,7 @@ class _Function:
             values = {x: _drawn(x, draw, self._ctx, positive) for x in columns}
             values |= {m: _drawn(m, own, self._ctx) for m, own in of_table.items()}
             at_nodes.append(values)
-        return _Function(body.xreplace(marks), self._ctx), at_nodes
+        return _Function(body.xreplace(marks), self._ctx, self._known), at_nodes
 
     def __call__(self, point: _Point) -> Any:
         point = dict(point)
@@ -226,6 +234,9 @@ class _Function:
             values = [function({**point, **at}) for at in nodes]
             point[mark] = self._ctx.fsum(values) / len(values)
         return self._value(*(point[x] for x in self._arguments))
+
+
+_Averages = dict[sp.Expr, tuple[_Function, list[dict[sp.Symbol, Any]]]]
 
 
 def _smooth(expr: sp.Expr) -> sp.Expr:

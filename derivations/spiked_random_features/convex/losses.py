@@ -210,7 +210,7 @@ class ConvexLoss:
     @cached_property
     def needs_binary_labels(self) -> bool:
         """Whether the loss is one of the product y x, which means a margin for ±1 only."""
-        return _is_of_product(self.expr) and not self.is_residual
+        return not self.is_residual and _is_of_product(self.expr)
 
     def at_label(self, label: sp.Expr | int) -> sp.Expr:
         """Return the loss of the prediction `x` for one label."""

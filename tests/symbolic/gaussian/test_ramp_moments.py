@@ -9,7 +9,9 @@ import sympy as sp
 from scipy.special import ndtr, owens_t
 
 from giantstep.symbolic.expressions.functions import normal_cdf
+from giantstep.symbolic.gaussian.accuracy import accurate_moment
 from giantstep.symbolic.gaussian.ramp_moments import (
+    gauss_sum,
     kink_moment,
     labelled_ramp_moment,
     ramp_moment,
@@ -55,6 +57,19 @@ def test_closed_forms_are_the_integrals(n, k, point):
         assert abs(function(start, width, variance) - exact) < 1e-25 * scale
     with mpmath.workdps(15):
         assert abs(function(*map(mpmath.mpf, point)) - exact) < 1e-12 * scale
+
+
+def test_integrands_of_sums_are_rewritten_once():
+    form = accurate_moment(ramp_moment(-1, 1, a, h, v))
+    (total,) = form.atoms(gauss_sum)
+    assert len(total.integrand.atoms(sp.exp)) == 1
+    values = total.at_nodes()
+    assert len(set(values)) == 8
+    # The sum is linear in what stands for the integrand.
+    point = {a: 0.3, h: 0.05, v: 0.5}
+    numbers = [value.subs(point) for value in values]
+    exact = ramp_moment(-1, 1, a, h, v).closed_form().subs(point)
+    assert abs(sp.N(total.total(numbers) - exact)) < 1e-15
 
 
 def test_derivatives_are_ramps_again():

@@ -3,6 +3,7 @@
 import sympy as sp
 from hypothesis import given, settings, strategies as st
 
+from giantstep.symbolic.gaussian.ramp_moments import ramp_moment
 from giantstep.symbolic.lowering.fuse import FreshSymbols
 from giantstep.symbolic.lowering.program import Assign
 from giantstep.symbolic.lowering.sharing import (
@@ -115,3 +116,12 @@ def test_a_case_is_not_computed_where_it_does_not_hold():
     s = sp.Symbol("s", real=True)
     value = sp.Piecewise((sp.sqrt(z) * s, z > 0), (s, True))
     assert split_off([], [value], {s}, FreshSymbols()) == (0, (), (value,))
+
+
+def test_moments_of_a_ramp_share_its_width():
+    moments = [ramp_moment(-1, k, z, V + p, q) for k in (0, 1)]
+    locals_, _ = share_in_loop(moments, FreshSymbols())
+    assert [a.value for a in locals_].count(V + p) == 1
+    # Places of nodes multiply the width, and not each of its terms.
+    products = set().union(*(a.value.atoms(sp.Mul) for a in locals_))
+    assert not any(f.args[0].is_Rational and f.has(V, p) for f in products)

@@ -10,6 +10,7 @@ from giantstep.errors import StructureError
 from giantstep.symbolic.expressions.functions import softplus
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.losses.proximal import Proximal
+from giantstep.symbolic.systems import generic_rank
 from giantstep.symbolic.systems.equations import FreeEnergy
 from giantstep.symbolic.systems.generic_rank import (
     _drawn,
@@ -99,3 +100,23 @@ def test_what_is_drawn_has_the_signs_of_its_symbol(kinds, signs):
     drawn = [_drawn(symbol, draw, mpmath.mp) for _ in range(40)]
     assert {mpmath.sign(x) for x in drawn} == signs
     assert all(mpmath.isint(x) for x in drawn) is ("integer" in kinds)
+
+
+def test_where_a_law_is_none_at_a_point_the_next_one_decides(monkeypatch):
+    def evaluator(residuals, unknowns, many_digits=True):
+        assert not many_digits
+        return original(residuals, unknowns, many_digits)
+
+    original = generic_rank._Evaluator
+    # Outside of the domain at the first point that is drawn, and inside at the second.
+    assert original((), (q, m)).point(0)[q] > 1 > original((), (q, m)).point(1)[q]
+    monkeypatch.setattr(generic_rank, "_Evaluator", evaluator)
+    assert dependent_unknowns([sp.log(1 - q) + m, q * m - a], [q, m]) == ([], [])
+
+
+def test_equations_share_averages():
+    average = E(sp.tanh(q * z))
+    known = {}
+    for residual in (average - m, average**2 + m):
+        generic_rank._Function(residual, mpmath.fp, known)
+    assert list(known) == [average]
