@@ -234,10 +234,10 @@ def test_points_in_pairs():
 def test_points_without_solution(monkeypatch):
     whole = gs.SpikedRandomFeatures.solve_many
 
-    def failing(self, alpha, ridge, **options):
+    def failing(self, *, alpha, **options):
         if np.any(np.asarray(alpha) == 2.0):
             raise ConvergenceError("no solution at alpha = 2")
-        return whole(self, alpha, ridge, **options)
+        return whole(self, alpha=alpha, **options)
 
     monkeypatch.setattr(gs.SpikedRandomFeatures, "solve_many", failing)
     kept = SPIKED.curve(alpha=[1.0, 2.0, 3.0], ridge=0.1, failures="keep")
