@@ -248,9 +248,9 @@ def test_two_parameters_of_a_readout_are_searched_by_values_of_many_penalties_at
     asked = []
     solve = gs.ConvexReadout.solve_many
 
-    def solve_many(self, alpha, ridge, **options):
+    def solve_many(self, *, ridge, **options):
         asked.append((len(ridge), options["rtol"]))
-        return solve(self, alpha, ridge, **options)
+        return solve(self, ridge=ridge, **options)
 
     monkeypatch.setattr(gs.ConvexReadout, "solve_many", solve_many)
     question = {"over": [*BOUNDS], "alpha": 1.5, "bounds": BOUNDS}
