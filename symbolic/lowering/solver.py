@@ -321,16 +321,18 @@ class _Solve:
         lines = self.branched(locals_, at_node)
         values = {a.target: a.value.xreplace(at_node) for a in sums}
         weights = dict.fromkeys(values, weight)
-        # A factor that several sums share is weighted once.
         factors = {x: _factors(value) for x, value in values.items()}
-        while shared := Counter(f for x in values if weights[x] == weight for f in factors[x]):
-            factor, count = shared.most_common(1)[0]
-            if count < 2:
+        # A factor that several sums share is weighted once, where products are all that costs.
+        while _only_arithmetic(loop):
+            open_ = [x for x in values if weights[x] == weight]
+            shared = Counter(f for x in open_ for f in factors[x]).most_common(1)
+            if not shared or shared[0][1] < 2:
                 break
+            factor = shared[0][0]
             name = str(self.fresh("weighted_"))
             lines.append(f"{name} = {weight} * {factor}")
-            for x in values:
-                if weights[x] == weight and factor in factors[x]:
+            for x in open_:
+                if factor in factors[x]:
                     weights[x], values[x] = name, values[x] / factor
         for target, value in values.items():
             term = "" if value == 1 else f" * {self.placeholder(value)}"
