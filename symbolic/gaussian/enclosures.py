@@ -411,7 +411,7 @@ def _without_expectations(expr: sp.Expr) -> tuple[sp.Expr, dict[sp.Symbol, Momen
 
 
 def _smooth_sum(expr: sp.Expr) -> tuple[sp.Expr, dict[sp.Symbol, MomentBalls]]:
-    """Write multiples of expectations in a sum as the one of a sum, whose parts share their work.
+    """Write real multiples of expectations in a sum as one expectation, whose parts share their work.
 
     Kinks are left to expectations of their own: each has few.
     """
@@ -419,8 +419,8 @@ def _smooth_sum(expr: sp.Expr) -> tuple[sp.Expr, dict[sp.Symbol, MomentBalls]]:
     rest, multiples = [], []
     for term in sp.Add.make_args(expr):
         factor, node = term.as_independent(GaussianExpectation, as_Add=False)
-        smooth = isinstance(node, GaussianExpectation) and not node.free_symbols
-        if smooth and not has_nonsmooth(node.integrand, node.variable):
+        alone = isinstance(node, GaussianExpectation) and factor.is_real and not term.free_symbols
+        if alone and not has_nonsmooth(node.integrand, node.variable):
             multiples.append(factor * node.integrand.xreplace({node.variable: z}))
         else:
             rest.append(term)

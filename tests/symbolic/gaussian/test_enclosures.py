@@ -353,6 +353,15 @@ def test_smooth_expectations_in_a_sum_are_one_integral(flint):
     assert found.radius < R(1, 10**29)
 
 
+def test_multiples_that_are_no_real_numbers_stay_apart(flint):
+    first, second = E(y * sp.tanh(y), y), E(sp.sech(y) ** 2 / (1 + y**2), y)
+    # Of the variable of another expectation, and with imaginary parts that cancel.
+    inside = E(z * first * sp.tanh(z) + z**2 * second, z)
+    assert enclosed_value(inside - first**2 - second).contains_zero
+    total = (1 + sp.I) * first + (1 - sp.I) * E(sp.sech(y) ** 2, y)
+    assert enclosed_value(total - 2 * first).contains_zero
+
+
 def test_casus_irreducibilis_goes_through_complex_numbers(flint):
     root = (1 + sp.I) ** R(1, 3) + (1 - sp.I) ** R(1, 3)
     assert enclosed_value(root).contains(2 * 2 ** R(1, 6) * sp.cos(sp.pi / 12))
