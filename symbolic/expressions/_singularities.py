@@ -88,7 +88,8 @@ def _degree(expr: sp.Expr) -> int:
 @functools.lru_cache(maxsize=1024)
 def affine_slope(u: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a if u = a*z + b with a != 0 and b free of z, else None."""
-    # Nothing that SymPy leaves standing as a function of a function is affine; slopes are long.
+    # A function of a function is affine only where all of it cancels: then nothing is known. Its
+    # slope is long.
     functions = [f for f in u.atoms(sp.Function) if z in f.free_symbols]
     if any(f != g and f.has(g) for f in functions for g in functions):
         return None

@@ -321,19 +321,18 @@ class _Solve:
         lines = self.branched(locals_, at_node)
         values = {a.target: a.value.xreplace(at_node) for a in sums}
         weights = dict.fromkeys(values, weight)
-        factors = {x: _factors(value) for x, value in values.items()}
         # A factor that several sums share is weighted once, where products are all that costs.
-        while _only_arithmetic(loop):
-            open_ = [x for x in values if weights[x] == weight]
-            shared = Counter(f for x in open_ for f in factors[x]).most_common(1)
+        factors = {x: _factors(v) for x, v in values.items()} if _only_arithmetic(loop) else {}
+        while True:
+            shared = Counter(f for own in factors.values() for f in own).most_common(1)
             if not shared or shared[0][1] < 2:
                 break
             factor = shared[0][0]
             name = str(self.fresh("weighted_"))
             lines.append(f"{name} = {weight} * {factor}")
-            for x in open_:
-                if factor in factors[x]:
-                    weights[x], values[x] = name, values[x] / factor
+            for x in [x for x, own in factors.items() if factor in own]:
+                weights[x], values[x] = name, values[x] / factor
+                del factors[x]
         for target, value in values.items():
             term = "" if value == 1 else f" * {self.placeholder(value)}"
             lines.append(f"{target} += {weights[target]}{term}")

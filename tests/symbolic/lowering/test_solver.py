@@ -178,6 +178,11 @@ def test_a_factor_of_several_sums_is_weighted_once():
     found = program([NodeLoop((x,), (), sums, Data("data", (x,)))], (u, v, w, f))
     text = solver_source(found, "python")
     assert text.count("weight_j *") == 2
+    # Beside a function it would gain nothing.
+    slow = program(
+        [NodeLoop((x,), (), (*sums[:3], Assign(f, sp.cos(x))), Data("data", (x,)))], (f,)
+    )
+    assert "weighted_" not in solver_source(slow, "python")
     points, weights = [0.5, -1.25, 2.0], [0.25, 0.5, 0.25]
     values = solve(found, 2.0, weights, points)[0]
     exact = [6 * x for x in points], [x**2 for x in points], [-x for x in points]
