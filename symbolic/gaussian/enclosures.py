@@ -411,7 +411,7 @@ def _without_expectations(expr: sp.Expr) -> tuple[sp.Expr, dict[sp.Symbol, Momen
 
 
 def _smooth_sum(expr: sp.Expr) -> tuple[sp.Expr, dict[sp.Symbol, MomentBalls]]:
-    """Write real multiples of expectations in a sum as one expectation, whose parts share their work.
+    """Write real multiples of expectations in a sum as one, whose parts share their work.
 
     Kinks are left to expectations of their own: each has few.
     """
