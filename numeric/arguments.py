@@ -147,6 +147,26 @@ def positive_array(name: str, values: object) -> NDArray[np.float64]:
     return np.array([positive_number(name, v) for v in items])
 
 
+def positive_pairs(
+    names: tuple[str, str], first: object, second: object
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return two arrays of positive numbers of one length; either may be one number.
+
+    Raises ParameterError.
+    """
+    one, other = (
+        np.atleast_1d(positive_array(name, x))
+        for name, x in zip(names, (first, second), strict=True)
+    )
+    if len(one) != len(other) and 1 not in (len(one), len(other)):
+        raise ParameterError(
+            f"{names[0]} and {names[1]} must have one length, or be numbers, got {len(one)} and "
+            f"{len(other)} values"
+        )
+    one, other = np.broadcast_arrays(one, other)
+    return one, other
+
+
 def real_array(name: str, values: object) -> NDArray[np.float64]:
     """Return finite real numbers, at least one, as an array of their own shape."""
     result = complex_array(name, values)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...deprecations import by_name, renamed
 from ...errors import ApproximationWarning, AssumptionError, ParameterError
-from ...numeric.arguments import positive_array, positive_number, whole_number
+from ...numeric.arguments import positive_number, positive_pairs, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
@@ -475,9 +475,7 @@ class SpikedRandomFeatures(InLatex, SavedModel, Differentiation):
             return self.at_width(width).solve_many(
                 alpha=alpha, ridge=ridge, rtol=rtol, workers=workers
             )
-        alphas, ridges = np.broadcast_arrays(
-            positive_array("alpha", alpha), positive_array("ridge", ridge)
-        )
+        alphas, ridges = positive_pairs(("alpha", "ridge"), alpha, ridge)
         if workers is not None:
             workers = whole_number("workers", workers)
         rtol = positive_number("rtol", rtol)

@@ -229,6 +229,8 @@ def test_points_in_pairs():
     assert float(found.test_error[1]) == SPIKED.solve(alpha=2.0, ridge=1.0).test_error
     with pytest.raises(ParameterError, match="one length"):
         SPIKED.curve(alpha=[1.0, 2.0], ridge=[0.1], product=False)
+    with pytest.raises(ParameterError, match="alpha and ridge must have one length"):
+        SPIKED.solve_many(alpha=[1.0, 2.0, 3.0], ridge=[0.1, 1.0])
 
 
 def test_points_without_solution(monkeypatch):

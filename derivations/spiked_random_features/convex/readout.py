@@ -9,12 +9,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import mpmath
-import numpy as np
 import sympy as sp
 
 from ....deprecations import by_name
 from ....errors import ParameterError
-from ....numeric.arguments import positive_array, whole_number
+from ....numeric.arguments import positive_pairs, whole_number
 from ....numeric.cache import FileCache
 from ....numeric.saddle_point_solver import BatchSolution
 from ....symbolic.expressions.activations import activation, z as variable
@@ -312,14 +311,7 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
         ConvergenceError
             If a point has no solution that is found; names the first.
         """
-        alphas = np.atleast_1d(positive_array("alpha", alpha))
-        ridges = np.atleast_1d(positive_array("ridge", ridge))
-        if len(alphas) != len(ridges) and 1 not in (len(alphas), len(ridges)):
-            raise ParameterError(
-                f"alpha and ridge must have one length, or be numbers, got {len(alphas)} and "
-                f"{len(ridges)} values"
-            )
-        alphas, ridges = np.broadcast_arrays(alphas, ridges)
+        alphas, ridges = positive_pairs(("alpha", "ridge"), alpha, ridge)
         if workers is not None:
             workers = whole_number("workers", workers)
         return self._solver.solve(alphas, ridges, rtol=rtol, workers=workers)
