@@ -28,6 +28,10 @@ _LADDER = (1e4, 1e2, 1e8, 10.0, 1.0)
 _FIRST_FACTOR = 4.0
 _SMALLEST_FACTOR = 1.02
 _LARGEST_FACTOR = 30.0
+# After so many iterations the factor grows, or stays; after more it shrinks.
+_FEW, _SOME = 12, 25
+# So often a shorter step is tried, whatever the longer one took.
+_SHORTER = 2
 # Unknowns of a smaller exponent on the way go to a limit.
 _SETTLED = 0.05
 # Logarithm of the ratio of values whose solutions say how it goes on.
@@ -266,7 +270,7 @@ def _followed(
 
         def solved(
             value: float, first: Array, *, near: bool = True, rule: int = rule, level: int = level
-        ) -> Array | None:
+        ) -> tuple[Array, int] | None:
             nonlocal spent
             # Steep places move on the way, and become steeper.
             special = _sharper(kernel, sharper, first[0]) if near else None
@@ -275,35 +279,39 @@ def _followed(
             point[0, column] = value
             found, unknowns = _rough(kernel, rules, point, first, total=_MANY)
             spent += float((found.iterations[0] + _OTHER_PASSES) * found.nodes[0])
-            return unknowns if found.converged[0] else None
+            return (unknowns, int(found.iterations[0])) if found.converged[0] else None
 
         path: list[tuple[float, Array]] = []
-        # Those nearest to the wanted value first.
+        # Those nearest to the wanted value first; two of them say how it goes on.
         for value in sorted(known, key=lambda v: abs(math.log(v / target)))[:2]:
             first = solved(value, known[value])
             if first is not None:
-                path = [(value, first)]
-                break
+                path.insert(0, (value, first[0]))
         for anchor in () if path else anchors:
             first = solved(anchor, starts(anchor), near=False)
             if first is not None:
-                path = [(anchor, first)]
+                path = [(anchor, first[0])]
                 break
             if spent > patience:
                 break
         if not path:
             continue
-        ratio = _FIRST_FACTOR
+        ratio, failures = _FIRST_FACTOR, 0
         while path[-1][0] != target and ratio > _SMALLEST_FACTOR and spent < patience:
             value = path[-1][0]
             down = value > target
             trial = max(target, value / ratio) if down else min(target, value * ratio)
+            before = spent
             further = solved(trial, _predicted(path, trial))
             if further is None:
-                ratio = math.sqrt(ratio)
+                ratio, failures = math.sqrt(ratio), failures + 1
+                spent = before if failures <= _SHORTER else spent
             else:
-                path.append((trial, further))
-                ratio = min(ratio**1.5, _LARGEST_FACTOR)
+                unknowns, iterations = further
+                path.append((trial, unknowns))
+                # Nothing costs as much as an iteration that ends nowhere.
+                power = 1.5 if iterations <= _FEW else 1.0 if iterations <= _SOME else 0.5
+                ratio = min(ratio**power, _LARGEST_FACTOR)
         known = dict(path)
         if path[-1][0] == target:
             yield path[-1][1]
@@ -328,7 +336,7 @@ def _predicted(path: list[tuple[float, Array]], value: float) -> Array:
         powers = near * np.exp(change * share)
     settled = np.abs(change) < _SETTLED * abs(ratio)
     lines = near + (near - far) * np.where(settled, rest, share)
-    found = np.where((near > 0) & (far > 0) & ~settled, powers, lines)
+    found = np.where((near * far > 0) & ~settled, powers, lines)
     return np.where(np.isfinite(found), found, near)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from ..expressions.averages import DataAverage
+from ..expressions.averages import DataAverage, outermost
 from ..gaussian.accuracy import is_tail
 from ..gaussian.expectation import GaussianExpectation
 from ..systems.equations import BlockStructure, Component, Equation
@@ -52,6 +52,7 @@ class NewtonTask:
     fixed_point: tuple[sp.Symbol, ...]
     eliminated: tuple[sp.Symbol, ...]
     scales: tuple[sp.Symbol, ...]
+    losses: tuple[sp.Symbol | None, ...]
 
     def __str__(self) -> str:
         inside = "\n".join(f"    {item}" for item in self.items)
@@ -164,6 +165,14 @@ def magnitude(value: sp.Expr, sizes: Mapping[sp.Symbol, sp.Expr] | None = None) 
     return Size(value) if sizes is None or value not in sizes else sizes[value]
 
 
+def terms_of(value: sp.Expr) -> sp.Expr:
+    """Return the same of a scalar, in which averages are numbers."""
+    averages = outermost(value, GaussianExpectation, DataAverage, InnerAverage)
+    marks = {n: sp.Dummy(positive=n.is_positive, real=True) for n in averages}
+    found = magnitude(value.xreplace(marks))
+    return found.xreplace({mark: n for n, mark in marks.items()})
+
+
 def cancels(value: sp.Expr, sizes: Collection[sp.Symbol]) -> bool:
     """Tell whether terms of a scalar may cancel, or those of a symbol of `sizes` in it."""
     if value.is_Add and not (
@@ -204,6 +213,7 @@ def _newton(
         fixed_point=tuple(moves) if len(moves) == len(rows) else (),
         eliminated=tuple(e for e, _ in eliminated),
         scales=tuple(row.scale for row in rows if row.scale is not None),
+        losses=tuple(row.loss for row in rows),
     )
 
 
@@ -218,6 +228,7 @@ class _Row:
     jacobian: tuple[sp.Symbol, ...]
     fixed_point: sp.Symbol | None
     scale: sp.Symbol | None
+    loss: sp.Symbol | None
 
 
 def _newton_row(
@@ -239,6 +250,7 @@ def _newton_row(
     items: list[Assign] = []
     move: sp.Symbol | None = None
     of_terms: sp.Symbol | None = None
+    loss: sp.Symbol | None = None
     # The derivative by log y is y times the derivative by y.
     inner = [y if log else sp.S.One for y, log in zip(unknowns, logarithmic, strict=True)]
     if equation.value is None:
@@ -255,6 +267,9 @@ def _newton_row(
         if logarithmic[i]:
             items.append(Assign(residual, sp.log(x / target)))
             move = residual
+            if cancels(value, ()):
+                loss = fresh("loss_")
+                items.append(Assign(loss, terms_of(value) / Abs(target)))
             row = [-y * s / target for y, s in zip(inner, slopes, strict=True)]
             row[i] += 1
         else:
@@ -269,7 +284,7 @@ def _newton_row(
             row = [entry / scale for entry in row]
     entries = tuple(fresh("jacobian_") for _ in row)
     items += [Assign(*pair) for pair in zip(entries, row, strict=True)]
-    return _Row(items, residual, entries, move, of_terms)
+    return _Row(items, residual, entries, move, of_terms, loss)
 
 
 def _linear(

@@ -205,6 +205,7 @@ def _schedule(
                 fixed_point=task.fixed_point if safeguarded else (),
                 safeguarded=safeguarded,
                 scales=task.scales,
+                losses=task.losses if any(task.losses) else (),
             )
         )
         # Eliminated unknowns hold their values from the last evaluation, at the solution.

@@ -143,34 +143,37 @@ def _dense_lines(
     return [*lines, f"solve_dense({n}, {left}, {solution})"]
 
 
-def inverse_lines(
-    jacobian: Sequence[Sequence[sp.Symbol]], place: Place, arrays: dict[str, int]
-) -> list[str]:
+def inverse_lines(step: Newton, place: Place, arrays: dict[str, int]) -> list[str]:
     """Return lines that write the inverse Jacobian and raise `amplification` to its norm.
 
-    The norm is the largest sum of the absolute values of a row.
+    The norm is the largest sum of the absolute values of a row. A column belongs to an equation,
+    and is as many times larger as its value loses digits.
     """
-    n, first, total = len(jacobian), place.first, place.total
+    jacobian, first, total = step.jacobian, place.first, place.total
+    n = len(jacobian)
+    losses = [None if x is None else str(x) for x in step.losses or [None] * n]
+    times = ["" if x is None else f" * {x}" for x in losses]
 
     def entry(i: int, k: int) -> str:
         return f"inverse[{(first + i) * total + first + k}]"
 
     lines = []
     if n == 1:
-        lines = [f"{entry(0, 0)} = 1.0 / {jacobian[0][0]}"]
+        lines = [f"{entry(0, 0)} = {losses[0] or 1.0} / {jacobian[0][0]}"]
     elif n == 2:
         (a00, a01), (a10, a11) = jacobian
         lines = [
             f"determinant = {a00} * {a11} - {a01} * {a10}",
-            f"{entry(0, 0)} = {a11} / determinant",
-            f"{entry(0, 1)} = -{a01} / determinant",
-            f"{entry(1, 0)} = -{a10} / determinant",
-            f"{entry(1, 1)} = {a00} / determinant",
+            f"{entry(0, 0)} = {a11}{times[0]} / determinant",
+            f"{entry(0, 1)} = -{a01}{times[1]} / determinant",
+            f"{entry(1, 0)} = -{a10}{times[0]} / determinant",
+            f"{entry(1, 1)} = {a00}{times[1]} / determinant",
         ]
     else:
         matrix, left, solution = (f"{a}_{n}" for a in ("matrix", "entries", "solution"))
         arrays |= {matrix: n * n, left: n * n, solution: n}
-        entries = [a for row in jacobian for a in row]
+        shares = ["" if x is None else f" / {x}" for x in losses]
+        entries = [f"{a}{share}" for row, share in zip(jacobian, shares, strict=True) for a in row]
         lines = [f"{matrix}[{k}] = {a}" for k, a in enumerate(entries)]
         lines.append(f"invert({n}, {matrix}, {left}, {solution}, inverse, {first}, {total})")
     return [
@@ -239,7 +242,7 @@ def _plain(step: Newton, body: Sequence[str], place: Place, arrays: dict[str, in
         "converged = converged and done",
         "residual = max(residual, size)",
         "if held == 0:",
-        *_indent(inverse_lines(step.jacobian, place, arrays)),
+        *_indent(inverse_lines(step, place, arrays)),
     ]
 
 
@@ -368,7 +371,7 @@ def _safeguarded(
         "residual = max(residual, size)",
         "if done and held == 0:",
         "    with attempt():",
-        *_indent(_indent(inverse_lines(step.jacobian, place, arrays))),
+        *_indent(_indent(inverse_lines(step, place, arrays))),
     ]
 
 

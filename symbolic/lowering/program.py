@@ -457,6 +457,9 @@ class Newton:
         where Newton converges from every start.
     scales : tuple of Symbol
         What residuals of implicit equations are divided by: positive, and nothing else counts.
+    losses : tuple of (Symbol or None)
+        By which terms of an equation's value outweigh it where they cancel, at least 1: so many
+        times the usual rounding a residual has.
     """
 
     unknowns: tuple[sp.Symbol, ...]
@@ -468,6 +471,7 @@ class Newton:
     fixed_point: tuple[sp.Symbol, ...] = ()
     safeguarded: bool = False
     scales: tuple[sp.Symbol, ...] = ()
+    losses: tuple[sp.Symbol | None, ...] = ()
 
     def __str__(self) -> str:
         inside = "\n".join(str(step) for step in self.body).replace("\n", "\n    ")
@@ -657,7 +661,7 @@ class Program:
     def left_by(self, newton: Newton) -> list[sp.Symbol]:
         """Return what the body of a step computes and a later one reads, or is an output."""
         later = self.steps[self.steps.index(newton) + 1 :]
-        read = set(self.outputs).union(*(step.reads for step in later))
+        read = {*self.outputs, *newton.losses}.union(*(step.reads for step in later))
         return [x for step in newton.body for x in sorted(step.writes & read, key=str)]
 
     @cached_property

@@ -135,6 +135,29 @@ def test_nearly_separable_labels_are_fitted_with_a_small_penalty(separable):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("alpha", "beta", "ridge", "spike", "variance", "alignment"),
+    # The mean weight m of the second is negative, and grows like a power of the penalty as well.
+    [(16.079472316350703, 2.3971122080079117, 2.2587184104580662e-07, 0.04625859931552489,
+      1.6573035966921048, 0.4220633418095884),
+     (31.183616015647146, 1.2623531288037089, 1.2677482672531497e-07, -0.022714674694653936,
+      1.1526385245090407, 0.9862258726311838)],
+)  # fmt: skip
+def test_logistic_losses_are_resolved_where_predictions_are_in_the_hundreds(
+    alpha, beta, ridge, spike, variance, alignment
+):
+    """There the loss bends within a few thousandths of the prediction's deviation."""
+    features = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sign", spike_strength=spike, bulk_variance=variance, alignment=alignment, beta=beta
+    )
+    readout = gs.ConvexReadout(features, "logistic", "sign")
+    found = readout.solve_many(alpha=[alpha], ridge=ridge, rtol=1e-6)
+    values = {name: float(column[0]) for name, column in found.values.items()}
+    assert values["test_error"] == pytest.approx(_error(readout, values), rel=1e-7)
+    assert found.errors["test_error"][0] < 1e-7
+
+
+@pytest.mark.slow
 def test_training_losses_are_finite_where_the_student_saturates():
     # In tails the step of the envelope underflows to zero.
     features = gs.SpikedRandomFeatures.from_parameters(

@@ -193,8 +193,9 @@ def test_rows_with_steep_integrands_are_solved_on_arrays_of_their_own(magnet):
 
 
 def test_the_next_first_value_goes_on_a_power_law_where_there_is_one():
-    path = [(100.0, np.array([[1e-2, -1.0, 0.0]])), (10.0, np.array([[1e-1, -2.0, 0.5]]))]
-    np.testing.assert_allclose(_predicted(path, 1.0), [[1.0, -3.0, 1.0]])
+    # Overlaps have either sign; what changes it or begins at zero goes on along a line.
+    path = [(100.0, np.array([[1e-2, -1.0, 1.0, 0.0]])), (10.0, np.array([[0.1, -2.0, -2.0, 0.5]]))]
+    np.testing.assert_allclose(_predicted(path, 1.0), [[1.0, -4.0, -5.0, 1.0]])
     np.testing.assert_array_equal(_predicted(path[:1], 1.0), path[0][1])
     # Solutions at values that differ by rounding say nothing about the way.
     same = [(1.0, path[0][1]), (math.nextafter(1.0, 2.0), path[1][1])]
@@ -202,6 +203,47 @@ def test_the_next_first_value_goes_on_a_power_law_where_there_is_one():
     # A power law that leaves the range of floats is not followed.
     steep = [(100.0, np.array([[1e-200]])), (10.0, np.array([[1e100]]))]
     np.testing.assert_array_equal(_predicted(steep, 0.1), steep[1][1])
+
+
+def test_two_solutions_on_a_coarser_rule_say_how_it_goes_on(magnet, monkeypatch):
+    kernel, arrays = magnet
+    column = kernel.parameters.index("h")
+    asked = []
+
+    def rough(kernel, single, points, first, workers=None, total=None):
+        asked.append((float(points[0, column]), float(first[0, 0])))
+        return SimpleNamespace(converged=np.ones(1, bool), iterations=[1], nodes=[1]), first
+
+    monkeypatch.setattr(continuation, "_rough", rough)
+    known = {9.0: np.array([[-0.1]]), 1.0: np.array([[-1.0]]), 0.1: np.array([[-10.0]])}
+    row = np.full((1, 2), 0.01)
+    next(continuation._followed(kernel, arrays, row, lambda value: row, column, [3.0], known))
+    np.testing.assert_allclose(asked, [(0.1, -10.0), (1.0, -1.0), (0.025, -40.0), (0.01, -100.0)])
+
+
+def test_steps_are_as_long_as_iterations_are_few(magnet, monkeypatch):
+    """An iteration that ends nowhere takes hundreds; what the first ones take does not count."""
+    kernel, arrays = magnet
+    column = kernel.parameters.index("h")
+    asked = []
+
+    def rough(kernel, single, points, first, workers=None, total=None):
+        value = float(points[0, column])
+        ratio = value / asked[-1] if asked else 1.0
+        failed = value > 40.0 and ratio > 1.9
+        asked.append(value)
+        iterations = [400 if failed else 20 if 3 < value < 30 else 30 if value > 30 else 5]
+        found = SimpleNamespace(
+            converged=np.array([not failed]), iterations=iterations, nodes=[10**4]
+        )
+        return found, first
+
+    monkeypatch.setattr(continuation, "_rough", rough)
+    row, one = np.full((1, 2), 1e3), np.ones((1, 1))
+    next(continuation._followed(kernel, arrays, row, lambda value: one, column, [1.0], {}))
+    # By 4, longer after few iterations, as long, shorter, and again where there is no solution.
+    steps = [1.0, 4.0, 16.0, 64.0, 32.0]
+    np.testing.assert_allclose(asked[: len(steps)], steps)
 
 
 def test_following_ends_after_counted_evaluations(magnet, monkeypatch):

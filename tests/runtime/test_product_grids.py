@@ -5,10 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.special import ndtr
 
 from giantstep.runtime import product_grids as rules
 from giantstep.runtime.levels import Tables
+from giantstep.runtime.quadrature import normal_density
+from giantstep.runtime.rules import MOST_NARROW_NODES
 
 
 def nothing(*points):
@@ -164,8 +167,6 @@ def steep_grid(steep):
         (rules.Steep((), 0.3, ()), 3),
         # Crowded panels are not halved from rule to rule.
         (rules.Steep((0.5,), 1e-3, ()), 2),
-        # Nor is anything gained where no rule is as fine as what is integrated.
-        (rules.Steep((), 0.3, (), seen=False), 2),
     ],
 )
 def test_a_third_rule_is_there_where_it_tells_of_a_gain(steep, distinct):
@@ -181,3 +182,42 @@ def test_rules_go_as_far_as_a_steep_place_asks():
         for reach in (0.0, 11.0)
     )
     assert usual < 9.5 < 10.5 < longer < 12
+
+
+def narrow_grid(*widths):
+    """Return rules of a node and an inner one, integrands in which are so narrow."""
+    module = SimpleNamespace(
+        NESTED=False,
+        outer_scale=lambda x, *_: 1.0,
+        product_scales=lambda x, *_: (1.0,),
+        product_breaks_g=lambda x, *_: np.empty((len(x), 0)),
+        breaks=lambda x, *_: (),
+        tables=lambda x, *_: {"table": 1.0 * x},
+        product_tables=lambda x, g, tables: {},
+        inner_rules=lambda x, *_: {},
+    )
+    steep = rules.Steep((), math.inf, (), lambda x: np.where(np.abs(x) < 1, *widths))
+    return rules.ProductGrid(Tables(module, (), ("table",), once=True), ("g",), False, steep)
+
+
+def test_inner_rules_are_as_fine_as_integrands_are_narrow():
+    """Of a hundredth, as logistic losses of large predictions are, and elsewhere of a half."""
+    grid = narrow_grid(0.01, 0.5)
+    assert grid.seen
+    weight, node, inner, _ = grid.lines(0)[0]
+    steps = [np.diff(np.unique(inner[np.abs(node - x) < 1e-9])).max() for x in (0.0, node.max())]
+    np.testing.assert_allclose(steps, [0.4 * 0.01, 0.4 * 0.5])
+    # E 1/cosh²(100 g): the poles are 1.6 widths away, for the sum of both twice exp(-25) times 49.
+    exact = quad(lambda g: normal_density(g / 100) / np.cosh(g) ** 2 / 100, -40, 40, epsabs=0)[0]
+    middle = np.abs(node) < 1
+    bump = np.cosh(np.clip(100 * inner[middle], -40, 40)) ** -2.0
+    assert weight[middle] @ bump == pytest.approx(exact * weight[middle].sum(), rel=1e-8)
+
+
+def test_where_nodes_would_be_too_many_rules_are_as_fine_as_there_is_room():
+    grid = narrow_grid(1e-6, 1.0)
+    assert not grid.seen
+    fine, medium, coarse = (rows.shape[1] for rows in grid.lines(0))
+    assert MOST_NARROW_NODES / 2 < fine < 2 * MOST_NARROW_NODES
+    # What no rule resolves is no better on the next one: a third one would tell of a gain.
+    assert medium == coarse

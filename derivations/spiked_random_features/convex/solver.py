@@ -123,16 +123,14 @@ class ReadoutSolver:
             residual and (inner_nodes != ("s",) or "T_0" not in self._profile)
         ):
             return None
-        law, inner, resolved = self._law(unknowns), None, True
+        law, inner = self._law(unknowns), None
         if residual:
             law = self._residuals(law)
             places, width = bends(_distances(law, self._corners), step=law.step)
             # Of residuals in the field's part s, the largest.
             slopes = np.max(np.abs(law.covariance[:, None] - self._teacher_slopes), axis=1)
-            seen = _SEEN * np.sqrt(law.free_variance) / slopes
-            # Labels without noise may be narrower than uniform rules can see.
-            inner = np.maximum(seen, _SMALLEST_INNER)
-            resolved = bool(np.min(seen) >= _SMALLEST_INNER)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                inner = _widths(_SEEN * np.sqrt(law.free_variance) / slopes)
         else:
             places, width = folds(law, self._kinks, None if inner_nodes else self._field)
         if inner_nodes and not residual:
@@ -161,7 +159,6 @@ class ReadoutSolver:
             width,
             self._elsewhere,
             narrower if inner_nodes else None,
-            resolved,
             reach,
         )
         return KernelArrays(
@@ -312,8 +309,6 @@ Array = NDArray[np.float64]
 NODES = np.linspace(-8.8, 8.8, 441)
 # Rules that crowd on smaller widths see nothing new: rounding moves a crossing as much.
 _SMALLEST_WIDTH = 1e-8
-# The same of an inner variable, where rules are uniform and nodes multiply.
-_SMALLEST_INNER = 0.03
 # In units of the prediction: the poles of a logistic function are at ±iπ, and a trapezoidal sum
 # whose steps are a quarter of their distance has ten digits.
 _LOSS_WIDTH = 1.8
@@ -476,4 +471,9 @@ def inner_widths(law: Law, *, smooth: bool) -> Array:
         widths = np.sqrt(law.free_variance) / np.abs(law.covariance)
         if smooth:
             widths = np.fmin(widths, _LOSS_WIDTH / np.sqrt(law.variance))
-    return np.maximum(np.nan_to_num(widths, nan=np.inf, posinf=np.inf), _SMALLEST_INNER)
+    return _widths(widths)
+
+
+def _widths(found: Array) -> Array:
+    """Return widths none of which is too small; what does not move is wide."""
+    return np.maximum(np.nan_to_num(found, nan=np.inf, posinf=np.inf), _SMALLEST_WIDTH)

@@ -36,6 +36,7 @@ from .rules import (
     LONGER_GRID_REACH,
     MOST_FIRST_NODES,
     MOST_GRID_NODES,
+    MOST_NARROW_NODES,
     NEGLIGIBLE_ON_GRID,
     Rule,
     ball_volume,
@@ -56,9 +57,7 @@ class Steep:
         Parameters of the tables with which nothing is steep.
     inner : callable, optional
         Widths of integrands in each inner node at nodes of the line, as far as they are smaller
-        than those of tables.
-    seen : bool
-        Whether rules are as fine as these widths.
+        than those of tables. Rules are as fine as the number of nodes allows.
     reach : float
         How far they have to go at least.
     """
@@ -67,7 +66,6 @@ class Steep:
     width: float
     elsewhere: tuple[float, ...]
     inner: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
-    seen: bool = True
     reach: float = 0.0
 
 
@@ -243,6 +241,8 @@ _WIDTHS = 101
 _STEEP = 0.25
 # Part of the width of integrands that the first level resolves to many digits.
 _SEEN = 0.5
+# By which widths are made wider until there is room for the nodes.
+_WIDER = 1.25
 
 Array = NDArray[np.float64]
 
@@ -280,9 +280,8 @@ class ProductGrid:
             outer = float(
                 module.outer_scale(node, *(steep.elsewhere if steep and crowded else values))
             )
-            self._narrower = steep.inner if steep else None
+            narrower = steep.inner if steep else None
             least = steep.reach if steep else 0.0
-            self.seen = steep is None or steep.seen
             if steep and not (crowded and steep.width < _STEEP * outer):
                 outer = float(module.outer_scale(node, *values))
                 # Tables do not show what is smoothed by other variables, or is of a solution.
@@ -290,18 +289,16 @@ class ProductGrid:
                 steep = None
             found = module.product_scales(node, *values) if inner_nodes else ()
             self._widest = [outer, *map(float, found)]
-        self._scales = self._widest
-        if self._narrower is not None:
-            # On the average, which the number of nodes follows.
-            widths = self._narrower(np.linspace(-GRID_REACH, GRID_REACH, _WIDTHS))
-            average = [float(1 / np.mean(1 / np.minimum(x, widths))) for x in self._widest[1:]]
-            self._scales = [outer, *average]
         self._breaks = [float(b) for b in module.breaks(node, *values)]
         self._steep = (steep.places, steep.width) if steep else None
+        self._nested = bool(inner_nodes) and module.NESTED
+        self._scales = self._widest
+        self._narrower: Callable[[Array], Array] | None = None
+        # Whether rules are as fine as integrands are known to be narrow.
+        self.seen = narrower is None or self._make_room(narrower)
         # Crowded panels are not halved from rule to rule, and what no rule resolves is no better on
         # the next one: a gain would be luck. Without a third rule none is claimed.
         self.coarsest = 1 if steep or not self.seen else 2
-        self._nested = bool(inner_nodes) and module.NESTED
         self._rules: dict[tuple[int, int], Rule] = {}
         self._first = self._require_room(GRID_REACH)
         self.reach = max(least, self._sufficient_reach() if reach is None else reach)
@@ -388,19 +385,43 @@ class ProductGrid:
         found: float = sufficient_reach(GRID_REACH, tables, NEGLIGIBLE_ON_GRID)
         return found
 
-    def _require_room(self, reach: float) -> float:
+    def _make_room(self, narrower: Callable[[Array], Array]) -> bool:
+        """Set widths in inner nodes that leave room for the nodes; tell whether none is wider."""
+        widths = narrower(np.linspace(-GRID_REACH, GRID_REACH, _WIDTHS))
+        least = narrowest = float(np.min(widths))
+        inner = self._widest[1:]
+        self._fit_scales(widths)
+        while self._nodes(GRID_REACH) > MOST_NARROW_NODES and least < max(inner):
+            least *= _WIDER
+            self._fit_scales(np.maximum(widths, least))
+        if least == narrowest:
+            self._narrower = narrower
+            return True
+        self._narrower = lambda x: np.maximum(narrower(x), least)
+        return False
+
+    def _fit_scales(self, widths: Array) -> None:
+        """Set the average scales of inner nodes, which the number of nodes follows."""
+        outer, *inner = self._widest
+        self._scales = [outer, *(float(1 / np.mean(1 / np.minimum(x, widths))) for x in inner)]
+
+    def _nodes(self, reach: float) -> float:
         """Return about how many nodes the finest rule of the first level has."""
         points = [np.zeros(1)]
         cut = [bool(self._breaks) or self._steep is not None]
         for name in self._inner:
             cut.append(self._inner_breaks(name)(*points).shape[1] > 0)
             points.append(np.zeros(1))
-        nodes: float = grid_nodes(self._scales, cut, self._even, reach, self._steep, self._nested)
+        return float(grid_nodes(self._scales, cut, self._even, reach, self._steep, self._nested))
+
+    def _require_room(self, reach: float) -> float:
+        """Return this number if it is no larger than it may be."""
+        nodes = self._nodes(reach)
         if not nodes <= MOST_FIRST_NODES:
             raise ConvergenceError(
-                f"the averages over {len(cut)} Gaussian variables would need {nodes:.1e} nodes, "
-                f"more than {MOST_FIRST_NODES:.1e}: an integrand varies on a scale far below "
-                "one; take parameters that are less extreme, or bring one of the averages to "
-                "closed form"
+                f"the averages over {len(self._scales)} Gaussian variables would need "
+                f"{nodes:.1e} nodes, more than {MOST_FIRST_NODES:.1e}: an integrand varies on a "
+                "scale far below one; take parameters that are less extreme, or bring one of the "
+                "averages to closed form"
             )
         return nodes

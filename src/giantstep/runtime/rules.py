@@ -46,6 +46,8 @@ GRID_PANEL = 3.0
 # A grid is refined up to so many nodes; more are only taken where the first level asks for them.
 MOST_GRID_NODES = 2**18
 MOST_FIRST_NODES = 2**21
+# Where a solution makes integrands narrow, the first level has no more.
+MOST_NARROW_NODES = 2**20
 # Length of a panel of the line between break points, at the most.
 PANEL = 1.5
 # Panels of inner rules hold at most so many radians of a wave, which sixteen nodes resolve.

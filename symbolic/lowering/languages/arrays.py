@@ -38,6 +38,7 @@ from ..rows import (
     GROWTH,
     OWN_ROUNDING,
     PROBE,
+    RESIDUAL_ROUNDING,
     SHARE,
     SUM_ROUNDING,
     WELL_DETERMINED,
@@ -271,7 +272,11 @@ class VectorSource:
             "    )",
             f"    {self._unpack(step.unknowns)} = unknowns",
         ]
-        return lines + ([f"    {self._unpack(results)} = values"] if results else [])
+        lines += [f"    {self._unpack(results)} = values"] if results else []
+        if step.losses:
+            losses = ", ".join("1.0" if x is None else str(x) for x in step.losses)
+            lines.append(f"    report = with_losses(report, stack(like, {losses}))")
+        return lines
 
     # -- text
 
@@ -330,6 +335,13 @@ def after_newton(report, count, size, jacobian, solved, held):
     iterations, residual, inverses, converged = report
     inverses = () if held else (*inverses, inverse_of(jacobian))
     return iterations + count, xp.maximum(residual, size), inverses, converged & solved
+
+
+def with_losses(report, losses):
+    """Multiply columns of the last inverse Jacobian by how far its equations lose digits."""
+    iterations, residual, inverses, converged = report
+    inverses = (*inverses[:-1], inverses[-1] * losses) if inverses else ()
+    return iterations, residual, inverses, converged
 
 
 def after_linear(report, matrix, right, solution):
@@ -490,9 +502,10 @@ def estimate(block, fine, medium, coarse):
     third number is the part of the first error that is rounding, relative to the first value.
     """
     x, (iterations, residual, inverses, converged) = solve_block(block, fine)
-    # A relative error eps of the equations moves no unknown by more than about this; eps is four
-    # units in the last place, because tables of polynomials of degree 8 cancel.
-    worst = {unit} * ({own} + {equation} * amplification_of(inverses))
+    # So far an equation may be off: tables of polynomials of degree 8 cancel, and where terms of
+    # its own cancel, its residual stops to fall. No unknown moves by more than about `worst`.
+    shift = np.maximum({equation} * {unit}, {stopped} * residual)
+    worst = {own} * {unit} + shift * amplification_of(inverses)
     if QUADRATURE:
         restart = x[list(UNKNOWNS)]
         y, (_, _, _, comparable) = solve_block(block, medium, restart, 1e-3)
@@ -534,7 +547,6 @@ def estimate(block, fine, medium, coarse):
     unclear = measurable & (worst > {least})
     if inverses and unclear.any():
         rule = coarse if QUADRATURE else fine
-        shift = np.maximum({equation} * {unit}, residual)
         moved = np.where(unclear, movements(block, rule, z, inverses, shift), math.inf)
         rounding = np.where(moved < math.inf, moved, rounding)
     # Nothing tells how much the terms of outputs that follow from others cancel: a margin.
@@ -577,6 +589,7 @@ def estimate_text(*, grid: bool = False) -> str:
         unit=repr(unit),
         own=OWN_ROUNDING,
         equation=EQUATION_ROUNDING,
+        stopped=RESIDUAL_ROUNDING,
         terms=SUM_ROUNDING,
         probe=PROBE,
         least=repr(unit * (OWN_ROUNDING + EQUATION_ROUNDING * WELL_DETERMINED)),
