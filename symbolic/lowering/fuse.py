@@ -165,8 +165,8 @@ def magnitude(value: sp.Expr, sizes: Mapping[sp.Symbol, sp.Expr] | None = None) 
     return Size(value) if sizes is None or value not in sizes else sizes[value]
 
 
-def terms_of(value: sp.Expr) -> sp.Expr:
-    """Return the same of a scalar, in which averages are numbers."""
+def _size_of_terms(value: sp.Expr) -> sp.Expr:
+    """Return the :func:`magnitude` of a scalar in which averages are numbers."""
     averages = outermost(value, GaussianExpectation, DataAverage, InnerAverage)
     marks = {n: sp.Dummy(positive=n.is_positive, real=True) for n in averages}
     found = magnitude(value.xreplace(marks))
@@ -269,7 +269,7 @@ def _newton_row(
             move = residual
             if cancels(value, ()):
                 loss = fresh("loss_")
-                items.append(Assign(loss, terms_of(value) / Abs(target)))
+                items.append(Assign(loss, _size_of_terms(value) / Abs(target)))
             row = [-y * s / target for y, s in zip(inner, slopes, strict=True)]
             row[i] += 1
         else:

@@ -146,8 +146,8 @@ def _dense_lines(
 def inverse_lines(step: Newton, place: Place, arrays: dict[str, int]) -> list[str]:
     """Return lines that write the inverse Jacobian and raise `amplification` to its norm.
 
-    The norm is the largest sum of the absolute values of a row. A column belongs to an equation,
-    and is as many times larger as its value loses digits.
+    The norm is the largest sum of the absolute values of a row. Columns belong to equations, and
+    are larger by the factor by which terms of their values cancel.
     """
     jacobian, first, total = step.jacobian, place.first, place.total
     n = len(jacobian)

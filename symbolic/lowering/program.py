@@ -458,8 +458,8 @@ class Newton:
     scales : tuple of Symbol
         What residuals of implicit equations are divided by: positive, and nothing else counts.
     losses : tuple of (Symbol or None)
-        By which terms of an equation's value outweigh it where they cancel, at least 1: so many
-        times the usual rounding a residual has.
+        Sum of the sizes of the terms of each equation's value, relative to it, where they cancel:
+        the factor of the rounding of its residual.
     """
 
     unknowns: tuple[sp.Symbol, ...]

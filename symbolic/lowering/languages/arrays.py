@@ -38,7 +38,6 @@ from ..rows import (
     GROWTH,
     OWN_ROUNDING,
     PROBE,
-    RESIDUAL_ROUNDING,
     SHARE,
     SUM_ROUNDING,
     WELL_DETERMINED,
@@ -338,7 +337,7 @@ def after_newton(report, count, size, jacobian, solved, held):
 
 
 def with_losses(report, losses):
-    """Multiply columns of the last inverse Jacobian by how far its equations lose digits."""
+    """Multiply columns of the last inverse Jacobian by the factors by which terms cancel."""
     iterations, residual, inverses, converged = report
     inverses = (*inverses[:-1], inverses[-1] * losses) if inverses else ()
     return iterations, residual, inverses, converged
@@ -502,10 +501,9 @@ def estimate(block, fine, medium, coarse):
     third number is the part of the first error that is rounding, relative to the first value.
     """
     x, (iterations, residual, inverses, converged) = solve_block(block, fine)
-    # So far an equation may be off: tables of polynomials of degree 8 cancel, and where terms of
-    # its own cancel, its residual stops to fall. No unknown moves by more than about `worst`.
-    shift = np.maximum({equation} * {unit}, {stopped} * residual)
-    worst = {own} * {unit} + shift * amplification_of(inverses)
+    # A relative error eps of the equations moves no unknown by more than about this; eps is four
+    # units in the last place, because tables of polynomials of degree 8 cancel.
+    worst = {unit} * ({own} + {equation} * amplification_of(inverses))
     if QUADRATURE:
         restart = x[list(UNKNOWNS)]
         y, (_, _, _, comparable) = solve_block(block, medium, restart, 1e-3)
@@ -547,6 +545,7 @@ def estimate(block, fine, medium, coarse):
     unclear = measurable & (worst > {least})
     if inverses and unclear.any():
         rule = coarse if QUADRATURE else fine
+        shift = np.maximum({equation} * {unit}, residual)
         moved = np.where(unclear, movements(block, rule, z, inverses, shift), math.inf)
         rounding = np.where(moved < math.inf, moved, rounding)
     # Nothing tells how much the terms of outputs that follow from others cancel: a margin.
@@ -589,7 +588,6 @@ def estimate_text(*, grid: bool = False) -> str:
         unit=repr(unit),
         own=OWN_ROUNDING,
         equation=EQUATION_ROUNDING,
-        stopped=RESIDUAL_ROUNDING,
         terms=SUM_ROUNDING,
         probe=PROBE,
         least=repr(unit * (OWN_ROUNDING + EQUATION_ROUNDING * WELL_DETERMINED)),

@@ -10,11 +10,13 @@ from numpy.testing import assert_allclose
 
 from giantstep.errors import EmissionError
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import LinearSolve, Newton, NodeLoop
 from giantstep.symbolic.lowering.solver import solver_source
 from giantstep.symbolic.systems.equations import Equation, FreeEnergy
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
-from .generated_code import names_in
+from .generated_code import module_of, names_in
 from .lowered_cases import kappa, lowered, nodes, run
 
 x, y = sp.symbols("x y", real=True)
@@ -168,3 +170,24 @@ def test_names_of_computed_values_are_refused():
 def test_names_that_are_none_are_refused():
     with pytest.raises(EmissionError, match='"V\'" cannot be a name in code'):
         solver_source(lowered(least_squares(2), identifiers={penalty: "V'"}), "python")
+
+
+@pytest.mark.parametrize("core", [1, 2, 3])
+def test_errors_hold_where_terms_of_an_equation_cancel(core):
+    """The error of signs in little Gaussian noise is one minus an overlap that is nearly one."""
+    s = sp.Symbol("s", positive=True)
+    # All depend on all and on themselves, so Newton's method needs all of them.
+    found = sp.symbols(f"x_:{core}", positive=True)
+    ratio = s / (1 + sum(found) / len(found))
+    value = 1 - GaussianExpectation(sp.tanh(ratio + sp.sqrt(ratio) * kappa), kappa)
+    system = SaddlePointSystem.from_fixed_point(
+        dict.fromkeys(found, value), name="signs", parameters=(s,)
+    )
+    (step,) = (step for step in lower(system).program.steps if isinstance(step, Newton))
+    assert len(step.unknowns) == core
+    for target in ("python", "numpy"):
+        solve_point = module_of(lower(system).source(target)).solve_point
+        # By mpmath's quad and findroot with 30 digits.
+        for value, exact in ((10.0, 0.002443344258761883785), (20.0, 1.203813509084641427e-5)):
+            solved = [solve_point({"s": value})[str(u)] for u in found]
+            assert all(abs(number - exact) <= error < 1e-11 for number, error in solved)
