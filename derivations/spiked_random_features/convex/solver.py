@@ -190,9 +190,9 @@ class ReadoutSolver:
         return [np.float64(self.values[name]) for name in self.kernel.table_parameters]
 
     def _start(self, alphas: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
-        """Return the unknowns of the square loss; zero for what it does not have."""
-        found, nothing = self.rows.start(alphas, ridge), np.zeros(len(alphas))
-        return np.stack([found.get(n, nothing) for n in self.kernel.code.unknowns], axis=1)
+        """Return the unknowns of the square loss."""
+        found = self.rows.start(alphas, ridge)
+        return np.stack([found[name] for name in self.kernel.code.unknowns], axis=1)
 
     @property
     def _anchors(self) -> tuple[float, ...]:
