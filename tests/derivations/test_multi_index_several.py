@@ -18,6 +18,7 @@ from giantstep.derivations.multi_index.plane_averages import (
     USED,
     PlaneAverages,
 )
+from giantstep.derivations.multi_index.thresholds import specialising, weak_recovery
 from giantstep.errors import GiantstepError
 
 from .literature import PROBLEMS
@@ -135,6 +136,27 @@ def test_nothing_specialises_where_others_follow_at_once_or_never():
     assert MultiIndex.from_law(law, directions=2).thresholds().specialisation == ()
     sharp = MultiIndex("x1 + x2**2", 1e-4).thresholds()
     assert sharp.difficulty == "trivial" and "too sharp" in sharp.rests_on
+
+
+@pytest.mark.parametrize(
+    ("shown", "known"),
+    [
+        ("0", None),
+        # Given x1, labels show x2 at first order.
+        ("sign(x1)*sign(x2)", None),
+        ("sign(Abs(x2) - 1)", sp.Matrix([1, 0])),
+    ],
+)
+def test_others_of_a_law_show_at_second_order_where_a_reflection_changes_nothing(shown, known):
+    law = {y: f"1/2 + {y}*(sign(x1) + {shown})/4" for y in (1, -1)}
+    assert specialising(MultiIndex.from_law(law, directions=2).channel) == known
+
+
+def test_threshold_of_two_labels_in_closed_form():
+    # E[uu^T - 1|y] P(y) = y S/(2π) with S = [[0, 1], [1, 0]], and M → SMS has eigenvalues ±1.
+    law = {y: f"1/2 + {y}*sign(x1)*sign(x2)/4" for y in (1, -1)}
+    found = weak_recovery(MultiIndex.from_law(law, directions=2).channel)
+    assert (found.kind, found.exact) == ("easy", sp.pi**2)
 
 
 def test_the_staircase_of_a_committee_has_its_threshold():
