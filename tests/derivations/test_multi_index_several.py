@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 
 import giantstep as gs
+from giantstep.derivations.multi_index import plane_averages
 from giantstep.derivations.multi_index.channels import channel_of_law, read_channel
 from giantstep.derivations.multi_index.directions import direction_classes
 from giantstep.derivations.multi_index.fixed_points import MatrixFixedPoints
@@ -49,6 +50,13 @@ def test_a_turned_committee_is_the_committee(third):
     assert found[:2, :2] == pytest.approx(two.information, abs=accuracy)
     assert np.abs(found[2]).max() < 1e-10
     assert three.free_energy == pytest.approx(two.free_energy, abs=accuracy)
+
+
+def test_blocks_of_labels_add_up_however_short(monkeypatch):
+    averages = PlaneAverages(read_channel("tanh(x1) + x2", noise_variance=0.5), ROUGH)
+    whole = averages.at(OVERLAP)
+    monkeypatch.setattr(plane_averages, "_BLOCK", 1)
+    assert averages.at(OVERLAP).information == pytest.approx(whole.information, rel=1e-12)
 
 
 def brute_force(law, mean, variance):
