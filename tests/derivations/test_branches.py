@@ -14,8 +14,14 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 import giantstep as gs
+from giantstep.derivations.kernels.branch_search import (
+    SEARCHED,
+    Exchanges,
+    Search,
+    checked_options,
+)
 from giantstep.derivations.kernels.branches import BranchDiagram
-from giantstep.derivations.kernels.families import Extremum
+from giantstep.derivations.kernels.families import Extremum, Family
 from giantstep.derivations.kernels.phase_diagram import PhaseDiagram, Plane
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
 from giantstep.numeric.branches import CLOSED, CROSSING, FOLD, Equations, curve_through
@@ -52,6 +58,14 @@ def spinodal_field(b):
     """Closed form: β(1 − m²) = 1 at a fold, so h = artanh(m)/β − m at m = √(1 − 1/β)."""
     top = mpmath.sqrt(1 - 1 / mpmath.mpf(b))
     return mpmath.atanh(top) / b - top
+
+
+def search_of(kernel, over, within, bounds, **parameters):
+    family = Family(
+        kernel=kernel, over=over, within=within, parameters=parameters, bounds=bounds, data=None,
+        rtol=1e-10,
+    )  # fmt: skip
+    return Search(family, *checked_options(kernel, (), None, 4, 40))
 
 
 # ------------------------------------------------------------------ the magnet
@@ -488,6 +502,20 @@ def test_more_starts_are_tried_where_one_alone_has_found_a_branch(starts, tried)
     found = gs.lower(system).branches("h", (-2, 2), bounds={"u": (-6, 6)}, starts=starts)
     assert f"found from {tried} first values" in found.sought and found.sought in str(found)
     assert sorted(p.value for p in found.spinodals) == pytest.approx([-1, -0.1, 0.1, 1], rel=1e-12)
+
+
+def test_where_all_unknowns_are_held_one_first_value_is_tried(kernel):
+    seeds = search_of(kernel, "beta", (0.5, 1.9), {"m": (0, 1)}, h=0)._seeds(4)
+    solutions, hits = seeds[(0, 0.0),]
+    assert len(solutions) == SEARCHED and set(hits.tolist()) == {1}
+
+
+def test_a_phase_has_no_free_energy_beyond_its_end(kernel):
+    exchanges = Exchanges(search_of(kernel, "h", (-0.5, 0.5), INSIDE, beta=1.5))
+    (phase,) = (p for p in exchanges._phases() if p.holds(0.4) and not p.holds(-0.4))
+    end = phase.parameter.min()
+    _, energies, _ = exchanges._on_phase(phase, np.array([end - 0.02, end + 0.02]))
+    assert np.isfinite(energies).tolist() == [False, True]
 
 
 def test_what_is_held_moves_nothing_next_to_a_crossing():

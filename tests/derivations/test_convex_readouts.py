@@ -32,7 +32,7 @@ from giantstep.derivations.spiked_random_features.convex.smoothing import (
     smoothed_envelope,
     smoothed_loss,
 )
-from giantstep.derivations.spiked_random_features.convex.solver import _separated
+from giantstep.derivations.spiked_random_features.convex.solver import _corners_of, _separated
 from giantstep.errors import (
     AssumptionError,
     CertificationError,
@@ -62,6 +62,14 @@ def features(student="erf", teacher="sin", **changes):
 
 
 # ------------------------------------------------------------------ the smoothed envelope
+
+
+@pytest.mark.parametrize(
+    ("loss", "corners"),
+    [("hinge", [(1, -1), (1, 0)]), ("absolute", [(0, -1), (0, 1)]), ("logistic", [])],
+)
+def test_kinks_of_a_loss_have_the_slopes_of_both_sides(loss, corners):
+    assert list(_corners_of(convex_loss(loss).at_label(int(loss != "absolute")))) == corners
 
 
 def written_out(expr):

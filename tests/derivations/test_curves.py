@@ -20,6 +20,10 @@ GIVEN: Any = gs.SpikedRandomFeatures.from_parameters(
     "erf", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
 )
 LETTERS: Any = gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5], fractions=[0.4, 0.6])
+GIVEN_LETTERS: Any = gs.VocabularyFeatures.from_parameters(
+    "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02], fractions=[0.4, 0.6],
+    alignment=0.9,
+)  # fmt: skip
 STEP: Any = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
 FULL: Any = STEP.at(teacher="tanh", alpha0=3, loss="full")
 
@@ -335,6 +339,11 @@ def test_figures():
         (SPIKED, {"alpha": 1, "ridge": 1, "alignment": 1}, "named 'alignment'"),
         (GIVEN, {"alpha": 1, "ridge": 1, "step_size": 1}, "named 'step_size'"),
         (GIVEN, {"alpha": 1, "ridge": 1, "alignment": [1.5]}, "alignment must be"),
+        (
+            GIVEN_LETTERS,
+            {"alpha": 1, "ridge": 1, "step_size": 1},
+            "of a curve is named 'step_size'",
+        ),
         (SPIKED, {"alpha": [], "ridge": 1}, "alpha must hold at least one number"),
         (SPIKED, {"alpha": [1, -1], "ridge": 1}, "alpha must be positive and finite, got -1"),
         (SPIKED, {"alpha": 1, "ridge": "x"}, "ridge must be a number or a sequence"),

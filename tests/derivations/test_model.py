@@ -139,10 +139,11 @@ def test_bad_arguments_are_refused_by_name(arguments, error, match):
         gs.SpikedRandomFeatures(**{"student": "tanh", "teacher": "sin", **arguments})
 
 
-def test_a_given_spike_is_checked_again():
+def test_a_given_spike_is_checked_again_and_has_no_step():
     direct = gs.SpikedRandomFeatures.from_parameters(
         "erf", "sin", spike_strength=1, bulk_variance=1, alignment=0.5
     )
+    assert (direct.step_size, direct.alpha0) == (0, math.inf)
     by_hand = dataclasses.replace(direct.direct_parameters, orthogonal_alignment=0.1)
     assert dataclasses.replace(direct, direct_parameters=by_hand) == direct
     with pytest.raises(ParameterError, match=r"leading_order=.complete. is about a gradient step"):

@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 
 import giantstep as gs
+from giantstep.derivations.multi_index import plane_averages
 from giantstep.derivations.multi_index.channels import channel_of_law, read_channel
 from giantstep.derivations.multi_index.directions import direction_classes
 from giantstep.derivations.multi_index.fixed_points import MatrixFixedPoints
@@ -18,6 +19,7 @@ from giantstep.derivations.multi_index.plane_averages import (
     USED,
     PlaneAverages,
 )
+from giantstep.derivations.multi_index.thresholds import specialising, weak_recovery
 from giantstep.errors import GiantstepError
 
 from .literature import PROBLEMS
@@ -48,6 +50,13 @@ def test_a_turned_committee_is_the_committee(third):
     assert found[:2, :2] == pytest.approx(two.information, abs=accuracy)
     assert np.abs(found[2]).max() < 1e-10
     assert three.free_energy == pytest.approx(two.free_energy, abs=accuracy)
+
+
+def test_blocks_of_labels_add_up_however_short(monkeypatch):
+    averages = PlaneAverages(read_channel("tanh(x1) + x2", noise_variance=0.5), ROUGH)
+    whole = averages.at(OVERLAP)
+    monkeypatch.setattr(plane_averages, "_BLOCK", 1)
+    assert averages.at(OVERLAP).information == pytest.approx(whole.information, rel=1e-12)
 
 
 def brute_force(law, mean, variance):
@@ -135,6 +144,27 @@ def test_nothing_specialises_where_others_follow_at_once_or_never():
     assert MultiIndex.from_law(law, directions=2).thresholds().specialisation == ()
     sharp = MultiIndex("x1 + x2**2", 1e-4).thresholds()
     assert sharp.difficulty == "trivial" and "too sharp" in sharp.rests_on
+
+
+@pytest.mark.parametrize(
+    ("shown", "known"),
+    [
+        ("0", None),
+        # Given x1, labels show x2 at first order.
+        ("sign(x1)*sign(x2)", None),
+        ("sign(Abs(x2) - 1)", sp.Matrix([1, 0])),
+    ],
+)
+def test_others_of_a_law_show_at_second_order_where_a_reflection_changes_nothing(shown, known):
+    law = {y: f"1/2 + {y}*(sign(x1) + {shown})/4" for y in (1, -1)}
+    assert specialising(MultiIndex.from_law(law, directions=2).channel) == known
+
+
+def test_threshold_of_two_labels_in_closed_form():
+    # E[uu^T - 1|y] P(y) = y S/(2π) with S = [[0, 1], [1, 0]], and M → SMS has eigenvalues ±1.
+    law = {y: f"1/2 + {y}*sign(x1)*sign(x2)/4" for y in (1, -1)}
+    found = weak_recovery(MultiIndex.from_law(law, directions=2).channel)
+    assert (found.kind, found.exact) == ("easy", sp.pi**2)
 
 
 def test_the_staircase_of_a_committee_has_its_threshold():

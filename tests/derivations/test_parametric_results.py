@@ -69,6 +69,8 @@ def test_gradient_expansions(f, point):
     first = gs.gradient_expansion(student, f, 3)
     second = gs.gradient_expansion(student.subs(point), at(f, point), 3)
     weights = dict(zip(first.weights, (sp.Rational(1, 3), sp.Rational(2, 5)), strict=True))
+    # Terms that vanish at all values are left out, others at these values only.
+    assert len(first.terms) == len(second.terms) or not point[a]
     for one, other in zip(first.inside(), second.inside(), strict=True):
         assert equal(one.subs({**point, **weights}), other.subs(weights))
 

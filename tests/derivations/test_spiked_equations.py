@@ -89,6 +89,10 @@ def test_limit_of_many_samples(many_samples):
     assert sp.simplify(found - (average(fe.T2) - fe.noise - gain)) == 0
 
 
+def test_an_unknown_begins_with_its_leading_coefficient(many_samples):
+    assert many_samples.formulas["V1"][:2] == (0, coefficient(fe.V1, 0))
+
+
 def test_orders_are_linear_with_one_matrix(many_samples):
     first, second = (many_samples.linear_system(k) for k in (1, 2))
     renamed = {coefficient(x, 2): coefficient(x, 1) for x in (fe.V1, fe.V2, fe.m, fe.q1, fe.q2_hat)}

@@ -69,6 +69,15 @@ def test_lattice_averages_are_gaussian_moments(offset, spread, power, rate):
     assert abs(found - expected) < 1e-43 * scale
 
 
+def test_a_lattice_takes_more_bits_where_its_function_is_large():
+    # Offsets on the lattice have the same weights but for their bits.
+    ctx = local_context(15)
+    lattice = Lattice(ctx, lambda u: (ctx.exp(u),), ctx.one, ctx.mpf("0.25"), ctx.mpf(13))
+    for offset in (0, 400, 0):
+        found = lattice.means(ctx.mpf(offset), [(0, 0)])[0]
+        assert abs(found / ctx.exp(offset + ctx.mpf(1) / 2) - 1) < 1e-25
+
+
 def test_rules_far_apart_share_nothing_and_stay_cheap():
     ctx = local_context(15)
     points = []

@@ -26,7 +26,7 @@ from ....runtime.levels import Tables
 from ....runtime.product_grids import Steep
 from ....runtime.rules import GRID_REACH, NEGLIGIBLE_ON_GRID
 from ....symbolic.expressions.activations import z as field
-from ....symbolic.losses.convex_losses import is_kinked, smooth_pieces, without_cases
+from ....symbolic.losses.convex_losses import smooth_pieces, without_cases
 from ....symbolic.printing.compiled import compiled
 from .derivation import ConvexCase, convex_derivation, loaded_kernel
 from .features import Rows
@@ -187,9 +187,9 @@ class ReadoutSolver:
         return [np.float64(self.values[name]) for name in self.kernel.table_parameters]
 
     def _start(self, alphas: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
-        """Return the unknowns of the square loss; zero for what it does not have."""
-        found, nothing = self.rows.start(alphas, ridge), np.zeros(len(alphas))
-        return np.stack([found.get(n, nothing) for n in self.kernel.code.unknowns], axis=1)
+        """Return the unknowns of the square loss."""
+        found = self.rows.start(alphas, ridge)
+        return np.stack([found[name] for name in self.kernel.code.unknowns], axis=1)
 
     @property
     def _anchors(self) -> tuple[float, ...]:
@@ -274,8 +274,6 @@ class ReadoutSolver:
 def _corners_of(at_label: sp.Expr) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
     """Return the kinks of a loss at one label with both slopes there, in its parameters."""
     at_label = without_cases(at_label, prediction)
-    if not is_kinked(at_label, prediction):
-        return ()
     kinks, pieces = smooth_pieces(at_label, prediction)
     slopes = [piece.diff(prediction) for piece in pieces]
     sides = zip(kinks, pairwise(slopes), strict=True)

@@ -39,7 +39,10 @@ _GRID_FIRST_SHARE = 0.7
 # Where poles tell the step, a rule has no digits to spare: the second one is said to have 1.3 times
 # those of the first less one, and solutions have some less than integrals.
 _POLE_GROWTH, _POLE_MORE_DIGITS = 1.3, 4
-_GRID_LONGER_REACH = 1.05
+# What is beyond the ends may fall as slowly as exp(-share * reach**2), as for E exp(x*z*u) within
+# a logarithm: this squared is the growth of digits by which errors are estimated. Panels would
+# hardly get shorter, and need less where averages are not nested.
+_GRID_LONGER_REACH, _PANELS_LONGER_REACH = 1.15, 1.05
 # Each level multiplies the digits by so much, where the nearest poles decide, or nothing but the
 # normal density.
 _GRID_LEAST_GROWTH, _GRID_MOST_GROWTH = math.sqrt(2.0), 2.0
@@ -157,7 +160,8 @@ class PreciseGrid:
         ctx = self._ctx
         reach = ctx.sqrt(2 * ctx.ln10 * (self._digits + _GRID_SPARE_DIGITS)) + 1
         # Each rule goes farther, so that two that agree tell of the ends, too.
-        return reach * ctx.mpf(_GRID_LONGER_REACH) ** level
+        panels = any(self._cut) and not self._nested
+        return reach * ctx.mpf(_PANELS_LONGER_REACH if panels else _GRID_LONGER_REACH) ** level
 
     def _panels(self, level: int) -> tuple[int, Any]:
         """Return order and longest panel of rules between break points."""

@@ -4,6 +4,7 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import AssumptionError, UnsupportedExpressionError
+from giantstep.symbolic.expressions._singularities import pole_distance
 from giantstep.symbolic.expressions.functions import relu, sigmoid, softplus
 from giantstep.symbolic.expressions.regularity import (
     ImaginaryGrowth,
@@ -248,3 +249,8 @@ def test_not_square_integrable(expr, reason):
 def test_functions_of_unknown_growth_are_refused():
     with pytest.raises(UnsupportedExpressionError, match=r"gamma\(z\) is not known"):
         require_square_integrable(sp.gamma(z), z, argument="student")
+
+
+def test_no_distance_to_poles_is_known_where_that_of_a_part_is_not():
+    assert pole_distance(tanh(z), z) == sp.pi / 2
+    assert pole_distance(tanh(z) + tanh(z + sp.sin(z)), z) is None

@@ -70,6 +70,7 @@ def test_two_variables(integrand, correlation, printed):
         (3 * sp.log(2) + sp.log(3), "log(24)"),
         (OwenT(2, 1), "1/8 - erf(sqrt(2))**2/8"),
         (sp.asin(sp.Rational(1, 3)) + sp.asin(sp.Rational(2, 3)), "asin(1/3) + asin(2/3)"),
+        (sp.acos(2), "acos(2)"),
     ],
 )
 def test_identities(form, printed):

@@ -13,14 +13,23 @@ from giantstep.symbolic.systems.random_matrix import (
 from giantstep.symbolic.systems.rank_one_perturbation import (
     bulk_edge,
     gram_density,
+    marchenko_pastur_equations,
+    outlier_equation,
     rank_one_outlier,
     residue_overlap,
     secular_determinant,
     singular_value_density,
+    solve_for_outlier,
 )
 
 T, beta, x = sp.symbols("T beta x", positive=True)
 FOUND = rank_one_outlier(T, beta)
+
+
+def test_the_outlier_solves_all_four_equations():
+    found = solve_for_outlier(T, beta)
+    for equation in (*marchenko_pastur_equations(beta), outlier_equation(T)):
+        assert sp.simplify(equation.subs(found)) == 0
 
 
 def test_the_secular_determinant_is_that_of_the_whole_matrix():

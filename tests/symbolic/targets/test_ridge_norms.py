@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import UnsupportedExpressionError
 from giantstep.symbolic.expressions.averages import Average
+from giantstep.symbolic.expressions.functions import relu
 from giantstep.symbolic.gaussian.expectation import correlated_pair, expect
 from giantstep.symbolic.hermite.tensors import rotated
 from giantstep.symbolic.targets.ridge_norms import (
@@ -239,3 +240,13 @@ def test_maxima_have_the_norms_of_their_moduli():
     ]
     for first, second in zip(*rows, strict=True):
         assert float(first) == pytest.approx(float(second), rel=1e-12)
+
+
+def test_products_of_two_pairs_of_directions_outside_the_subspace():
+    # The second product is 2 relu(a) relu(b) in the directions (1, -1)/√2 and (1, 1)/√2: means
+    # 1/(2π) and 1/π, linear parts (x1 + x2)/√(8π) and x1/√π.
+    xs = x, y, _ = sp.symbols("x1:4", real=True)
+    f = relu(x) * relu(y) + relu(x - y) * relu(x + y)
+    found = ridge_degree_norms(f, xs, Subspace.spanned_by([[0, 0, 1]], R), 1)
+    expected = sp.Rational(9, 4) / sp.pi**2, (sp.Rational(5, 4) + sp.sqrt(2) / 2) / sp.pi
+    assert all(abs(sp.N(a - b)) < 1e-14 for a, b in zip(found, expected, strict=True))
