@@ -21,6 +21,7 @@ from sympy.core.symbol import Str
 
 from ...errors import ParameterError
 from .arguments import as_expression
+from .differentiation import first_derivative
 
 
 class Binding(sp.Expr):
@@ -268,7 +269,7 @@ class DataAverage(Binding):
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         if symbol in self.columns:
             return sp.S.Zero
-        return DataAverage(self.integrand.diff(symbol), self.columns, self.data_name)
+        return DataAverage(first_derivative(self.integrand, symbol), self.columns, self.data_name)
 
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the node with its inside done: only data can evaluate it."""

@@ -13,7 +13,8 @@ from sympy.logic.boolalg import Boolean
 
 from ...errors import EmissionError
 from ..expressions.averages import outermost as nodes_of
-from ..gaussian.accuracy import FreeSymbols, accurate_moment, parts_of
+from ..expressions.differentiation import free_symbols
+from ..gaussian.accuracy import accurate_moment, parts_of
 from ..gaussian.ramp_moments import RampAverage, gauss_sum
 from .fuse import FreshSymbols
 from .program import Assign
@@ -106,7 +107,7 @@ def take_out_invariants(
     tuple of Expr
         The integrands in these scalars.
     """
-    moving, free_symbols = set(varying), FreeSymbols()
+    moving = set(varying)
     found: dict[sp.Expr, sp.Symbol] = {}
     seen: set[sp.Basic] = set()
 

@@ -22,6 +22,7 @@ from sympy.utilities.iterables import strongly_connected_components
 from ...errors import ParameterError, StructureError
 from ...pages import InLatex
 from ..expressions.averages import Average, Binding
+from ..expressions.differentiation import first_derivative
 from ..expressions.functions import with_cosh, with_real_steps
 from ..expressions.latex_text import written
 from ..gaussian.integration_by_parts import reduced
@@ -198,7 +199,8 @@ def stationarity(free_energy: FreeEnergy) -> dict[sp.Symbol, sp.Expr]:
     """
     expression = jumps_as_steps(with_cosh(free_energy.expression))
     result = {
-        x: reduced(integrate_deltas(expression.diff(x)), expression) for x in free_energy.variables
+        x: reduced(integrate_deltas(first_derivative(expression, x)), expression)
+        for x in free_energy.variables
     }
     return {x: derivative for x, derivative in result.items() if derivative != 0}
 
