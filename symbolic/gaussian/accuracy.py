@@ -30,7 +30,6 @@ import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
 from ..expressions.bivariate_normal import BivariateNormalCDF
-from ..expressions.differentiation import free_symbols
 from ..expressions.functions import (
     erf_difference,
     erfcx,
@@ -40,6 +39,7 @@ from ..expressions.functions import (
     sigmoid,
     softplus,
 )
+from ..expressions.shared_parts import free_symbols
 from .ramp_moments import RampAverage, sums_at_nodes
 
 

@@ -29,10 +29,10 @@ from sympy.printing.pretty.stringpict import prettyForm
 from ...errors import AssumptionError, GiantstepError, ParameterError, UnsupportedExpressionError
 from ..expressions.arguments import as_expression
 from ..expressions.averages import Average, LineAverage
-from ..expressions.differentiation import first_derivative
 from ..expressions.functions import relu
 from ..expressions.parser import parse_expression
 from ..expressions.regularity import Parity, analyse, require_square_integrable
+from ..expressions.shared_parts import first_derivative
 from ..expressions.textbook_forms import textbook_form
 from .power_rules import radial_integrand
 from .quadrature import expectation_value, joint_value

@@ -22,7 +22,6 @@ from ...errors import AssumptionError, ParameterError, UnsupportedExpressionErro
 from ..expressions._singularities import is_positive_sum
 from ..expressions.arguments import as_expression
 from ..expressions.averages import Average, LineAverage
-from ..expressions.differentiation import first_derivative
 from ..expressions.functions import (
     HALF,
     erfcx,
@@ -35,6 +34,7 @@ from ..expressions.functions import (
 )
 from ..expressions.piecewise_polynomials import without_extrema
 from ..expressions.regularity import analyse
+from ..expressions.shared_parts import first_derivative
 from .integrand_kernels import PRODUCTS_ONLY
 from .jumps import jumps_as_steps
 

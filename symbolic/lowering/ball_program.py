@@ -18,7 +18,7 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
 from ..exact.ball_functions import Ball, BallTape
-from ..expressions.differentiation import first_derivative
+from ..expressions.shared_parts import first_derivative
 from .program import (
     Assign,
     Data,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ..expressions.averages import DataAverage
-from ..expressions.differentiation import first_derivative
+from ..expressions.shared_parts import first_derivative
 from ..gaussian.accuracy import is_tail
 from ..gaussian.expectation import GaussianExpectation
 from ..systems.equations import BlockStructure, Component, Equation

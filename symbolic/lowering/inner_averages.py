@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from ..expressions.differentiation import first_derivative
 from ..expressions.functions import log_cosh, log_normal_cdf, normal_cdf, sigmoid, softplus
+from ..expressions.shared_parts import first_derivative
 from ..gaussian.accuracy import is_tail, rewrite_for_accuracy
 
 # An exponent, and what its exponential is a factor of.

@@ -22,9 +22,9 @@ from sympy.utilities.iterables import strongly_connected_components
 from ...errors import ParameterError, StructureError
 from ...pages import InLatex
 from ..expressions.averages import Average, Binding
-from ..expressions.differentiation import first_derivative
 from ..expressions.functions import with_cosh, with_real_steps
 from ..expressions.latex_text import written
+from ..expressions.shared_parts import first_derivative
 from ..gaussian.integration_by_parts import reduced
 from ..gaussian.jumps import integrate_deltas, jumps_as_steps
 from .replica_stability import SingleSite, replicon

@@ -25,7 +25,7 @@ import sympy as sp
 from ...errors import ClosedFormNotFoundError, ConvergenceError, ParameterError
 from ..expressions.arguments import as_expression
 from ..expressions.averages import Average, mathml_leaf
-from ..expressions.differentiation import first_derivative
+from ..expressions.shared_parts import first_derivative
 from ..printing.compiled import compiled
 
 

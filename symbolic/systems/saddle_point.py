@@ -24,9 +24,9 @@ from sympy.core.function import AppliedUndef
 from ...errors import EmissionError, ParameterError, StructureError
 from ...pages import Typeset
 from ..expressions.arguments import as_expression
-from ..expressions.differentiation import first_derivative
 from ..expressions.functions import with_real_steps
 from ..expressions.latex_text import written
+from ..expressions.shared_parts import first_derivative
 from ..gaussian.expectation import ranges_over_the_line
 from .equations import (
     REPLICON,

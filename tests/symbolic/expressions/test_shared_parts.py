@@ -3,8 +3,8 @@ import sympy as sp
 
 from giantstep.symbolic.expressions.averages import DataAverage
 from giantstep.symbolic.expressions.bivariate_normal import BivariateNormalCDF
-from giantstep.symbolic.expressions.differentiation import first_derivative, free_symbols
 from giantstep.symbolic.expressions.functions import log_cosh, normal_cdf, relu, sigmoid, softplus
+from giantstep.symbolic.expressions.shared_parts import first_derivative, free_symbols, replaced
 from giantstep.symbolic.gaussian.expectation import (
     GaussianExpectation,
     GaussianVector,
@@ -37,6 +37,19 @@ def test_derivatives_are_those_of_sympy(expr):
         assert first_derivative(expr, symbol) == expr.diff(symbol)
 
 
+RULES = [
+    *({}, {x: y}, {x: a * y, a: x**2}, {z: x}, {x: sp.S.Zero}, {f(x): x, sp.tanh(x * y): y}),
+    {x * y: a, sp.exp(-(x**2) / a): y},
+]
+
+
+@pytest.mark.parametrize("expr", [e for e in EXPRESSIONS if not e.has(sp.Derivative)], ids=str)
+def test_parts_are_replaced_as_by_sympy(expr):
+    for rule in RULES:
+        # Texts, as bound symbols that would capture a new one are fresh each time.
+        assert str(replaced(expr, rule)) == str(expr.xreplace(rule))
+
+
 def test_shared_parts_are_differentiated_once():
     # As a tree the expression has 4**6 leaves.
     expr = x
@@ -45,3 +58,19 @@ def test_shared_parts_are_differentiated_once():
     first_derivative.cache_clear()
     first_derivative(expr, x)
     assert first_derivative.cache_info().misses < 50
+
+
+def test_shared_parts_are_replaced_once():
+    built = []
+
+    class Noted(sp.Function):
+        @classmethod
+        def eval(cls, argument):
+            built.append(argument)
+
+    expr = x
+    for _ in range(12):
+        expr = Noted(expr) + Noted(expr) ** 2
+    built.clear()
+    replaced(expr, {x: y})
+    assert len(built) == 12
