@@ -223,7 +223,11 @@ class ProductBuilder:
         inner = tuple(self._nodes.values())
         breaks: dict[sp.Symbol, dict[sp.Expr, None]] = {x: {} for x in (self._node, *inner)}
         scales: dict[sp.Symbol, dict[sp.Expr, None]] = {x: {} for x in (self._node, *inner)}
-        for integrand, foreign in map(self._known, self._integrands):
+        # Tables are numbers of the node here, which no place or width may hold.
+        integrands = sp.Tuple(*self._integrands)
+        marks = {f: sp.Dummy(real=True) for f in integrands.atoms(AppliedUndef)}
+        foreign = {*marks.values(), *self._unknowns}
+        for integrand in replaced(integrands, marks):
             for variable, place in self._breaks(integrand, foreign, inner):
                 breaks[variable][place] = None
             for variable, width in self._scales(integrand, foreign, inner):
@@ -274,11 +278,6 @@ class ProductBuilder:
             function = sp.Function(name, real=True, nonnegative=positive)(self._node)
             self._table_of[expr] = function
         return self._table_of[expr]
-
-    def _known(self, integrand: sp.Expr) -> tuple[sp.Expr, set[sp.Symbol]]:
-        """Return the integrand with marks for tables of the node, and what places may hold."""
-        marks = {f: sp.Dummy(real=True) for f in integrand.atoms(AppliedUndef)}
-        return replaced(integrand, marks), {*marks.values(), *self._unknowns}
 
     def _breaks(
         self, integrand: sp.Expr, foreign: set[sp.Symbol], inner: Sequence[sp.Symbol]
