@@ -225,7 +225,7 @@ class ProductBuilder:
         scales: dict[sp.Symbol, dict[sp.Expr, None]] = {x: {} for x in (self._node, *inner)}
         # Tables are numbers of the node here, which no place or width may hold.
         integrands = sp.Tuple(*self._integrands)
-        marks = {f: sp.Dummy(real=True) for f in integrands.atoms(AppliedUndef)}
+        marks = {f: sp.Dummy(real=True) for f in sorted(integrands.atoms(AppliedUndef), key=str)}
         foreign = {*marks.values(), *self._unknowns}
         for integrand in replaced(integrands, marks):
             for variable, place in self._breaks(integrand, foreign, inner):
