@@ -21,6 +21,7 @@ from sympy.core.symbol import Str
 
 from ...errors import ParameterError
 from .arguments import as_expression
+from .shared_parts import first_derivative, free_symbols
 
 
 class Binding(sp.Expr):
@@ -105,7 +106,7 @@ class Binding(sp.Expr):
 # SymPy asks again and again, and a system has the same few nodes everywhere.
 @lru_cache(maxsize=1024)
 def _free_symbols(node: Binding) -> frozenset[sp.Symbol]:
-    inside = node.args[0].free_symbols - set(node.bound_symbols)
+    inside = free_symbols(node.args[0]) - set(node.bound_symbols)
     return frozenset(inside.union(*(x.free_symbols for x in node._outside)))
 
 
@@ -118,10 +119,10 @@ class Average(Binding):
     @classmethod
     def _build(cls, function: sp.Expr, variable: sp.Symbol, *parameters: sp.Expr) -> sp.Expr:
         """Return the node with constant factors pulled out; a constant is its own average."""
-        if variable not in function.free_symbols:
+        if variable not in free_symbols(function):
             return function
-        outer, inner = function.as_independent(variable, as_Add=False)
-        if outer != 1:
+        if function.is_Mul and any(variable not in free_symbols(f) for f in function.args):
+            outer, inner = function.as_independent(variable, as_Add=False)
             return outer * cls._build(inner, variable, *parameters)
         return sp.Expr.__new__(cls, function, variable, *parameters)
 
@@ -268,7 +269,7 @@ class DataAverage(Binding):
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         if symbol in self.columns:
             return sp.S.Zero
-        return DataAverage(self.integrand.diff(symbol), self.columns, self.data_name)
+        return DataAverage(first_derivative(self.integrand, symbol), self.columns, self.data_name)
 
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the node with its inside done: only data can evaluate it."""

@@ -36,6 +36,7 @@ from ._singularities import (
 )
 from .functions import OwenT, relu, sigmoid, softplus
 from .piecewise_polynomials import without_extrema
+from .shared_parts import free_symbols
 
 _Bound = tuple[sp.Expr, sp.Expr]
 
@@ -458,7 +459,7 @@ def highest_frequency(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     |f(x + iy)| = O(exp(w*|y|)) with this w, apart from Gaussian growth. Oscillations in other
     functions, such as exp(sin(z)), have no highest frequency.
     """
-    if z not in expr.free_symbols or not expr.has(sp.sin, sp.cos):
+    if z not in free_symbols(expr) or not expr.has(sp.sin, sp.cos):
         return sp.S.Zero
     if expr.is_Add or expr.is_Mul:
         parts = [highest_frequency(operand, z) for operand in expr.args]

@@ -39,34 +39,8 @@ from ..expressions.functions import (
     sigmoid,
     softplus,
 )
+from ..expressions.shared_parts import free_symbols
 from .ramp_moments import RampAverage, sums_at_nodes
-
-
-class FreeSymbols:
-    """The free symbols of expressions that share parts; what is known of a part is kept.
-
-    Examples
-    --------
-    >>> x, y = sp.symbols("x y", real=True)
-    >>> free = FreeSymbols()
-    >>> sorted(free(sp.exp(x) + sp.cos(sp.exp(x)) * y), key=str), free(sp.sqrt(2))
-    ([x, y], frozenset())
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[sp.Basic, frozenset[sp.Symbol]] = {}
-
-    def __call__(self, expr: sp.Basic) -> frozenset[sp.Symbol]:
-        """Return the free symbols of an expression."""
-        found = self._known.get(expr)
-        if found is None:
-            # Symbols, and nodes that bind some, know their own.
-            if not expr.args or type(expr).free_symbols is not sp.Basic.free_symbols:
-                found = frozenset(expr.free_symbols)
-            else:
-                found = frozenset().union(*map(self, expr.args))
-            self._known[expr] = found
-        return found
 
 
 def parts_of(expr: sp.Basic, *types: type[sp.Basic]) -> set[Any]:
@@ -421,13 +395,12 @@ class _Rewriter:
         # A form that a rule keeps as one of its cases is entered here as its own result.
         self._done: dict[sp.Expr, sp.Expr] = {}
         self._count = 0
-        self._free_symbols = FreeSymbols()
 
     def visit(self, expr: sp.Expr) -> sp.Expr:
         if not isinstance(expr, sp.Expr) or not expr.args:
             return expr
         if expr not in self._done:
-            if not self._free_symbols(expr):
+            if not free_symbols(expr):
                 return expr
             apart = self._decay_apart(expr) if expr.is_Mul else None
             if apart is not None:
@@ -456,7 +429,7 @@ class _Rewriter:
             otherwise = expr.args[-1][0]
             # SymPy takes powers of a case distinction case by case.
             base = otherwise.base if otherwise.is_Pow else otherwise
-            again = self._rewritten(base) if self._free_symbols(base) else None
+            again = self._rewritten(base) if free_symbols(base) else None
             if isinstance(again, sp.Piecewise) and again.args[0][1] == expr.args[0][1]:
                 self._done[otherwise] = otherwise
             cases = [(self.visit(value), test) for value, test in expr.args]

@@ -32,6 +32,7 @@ from ..expressions.averages import Average, LineAverage
 from ..expressions.functions import relu
 from ..expressions.parser import parse_expression
 from ..expressions.regularity import Parity, analyse, require_square_integrable
+from ..expressions.shared_parts import first_derivative
 from ..expressions.textbook_forms import textbook_form
 from .power_rules import radial_integrand
 from .quadrature import expectation_value, joint_value
@@ -99,7 +100,7 @@ class GaussianExpectation(_Expectation, LineAverage):
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         if symbol == self.variable:
             return sp.S.Zero
-        return GaussianExpectation(self.integrand.diff(symbol), self.variable)
+        return GaussianExpectation(first_derivative(self.integrand, symbol), self.variable)
 
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the closed form if a rule gives one; else the node with its inside done."""
@@ -618,14 +619,14 @@ class JointExpectation(_Expectation):
         law, f = self.law, self.integrand
         if symbol in law.variables:
             return sp.S.Zero
-        total = f.diff(symbol)
-        slopes = [f.diff(x) for x in law.variables]
+        total = first_derivative(f, symbol)
+        slopes = [first_derivative(f, x) for x in law.variables]
         for i, slope in enumerate(slopes):
             total += law.mean[i].diff(symbol) * slope
             for j, variable in enumerate(law.variables):
                 change = law.covariance[i, j].diff(symbol)
                 if change != 0:
-                    total += change * slope.diff(variable) / 2
+                    total += change * first_derivative(slope, variable) / 2
         return JointExpectation(total, law)
 
     def doit(self, **hints: Any) -> sp.Expr:

@@ -34,6 +34,7 @@ from ..expressions.functions import (
 )
 from ..expressions.piecewise_polynomials import without_extrema
 from ..expressions.regularity import analyse
+from ..expressions.shared_parts import first_derivative
 from .integrand_kernels import PRODUCTS_ONLY
 from .jumps import jumps_as_steps
 
@@ -56,12 +57,14 @@ def smooth_partial(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """
     nodes = [n for n in _expectations_in(expr) if x in n.free_symbols]
     if not nodes:
-        return expr.diff(x)
+        return first_derivative(expr, x)
     marks = {n: sp.Dummy(real=True) for n in nodes}
     marked = expr.xreplace(marks)
     back = {mark: n for n, mark in marks.items()}
-    total = marked.diff(x)
-    total += sp.Add(*(marked.diff(mark) * _derivative(n, x) for n, mark in marks.items()))
+    total = first_derivative(marked, x)
+    total += sp.Add(
+        *(first_derivative(marked, mark) * _derivative(n, x) for n, mark in marks.items())
+    )
     return total.xreplace(back)
 
 

@@ -18,6 +18,7 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
 from ..exact.ball_functions import Ball, BallTape
+from ..expressions.shared_parts import first_derivative
 from .program import (
     Assign,
     Data,
@@ -83,7 +84,7 @@ def _derivatives(
             moving = [x for x in symbols if x in known]
             for x in moving:
                 if x not in partial:
-                    partial[x] = sp.diff(assignment.value, x)
+                    partial[x] = first_derivative(assignment.value, x)
             slope = sp.Add(*(partial[x] * known[x] for x in moving))
             known.pop(assignment.target, None)
             if slope != 0:

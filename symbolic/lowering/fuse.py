@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ..expressions.averages import DataAverage, outermost
+from ..expressions.shared_parts import first_derivative
 from ..gaussian.accuracy import is_tail
 from ..gaussian.expectation import GaussianExpectation
 from ..systems.equations import BlockStructure, Component, Equation
@@ -336,5 +337,7 @@ def _chain(
     eliminated: Sequence[_Definition],
     derivative: Mapping[tuple[sp.Symbol, sp.Symbol], sp.Expr],
 ) -> sp.Expr:
-    indirect = (value.diff(e) * derivative[e, y] for e, _ in eliminated if value.has(e))
-    return sp.Add(value.diff(y), *indirect)
+    indirect = (
+        first_derivative(value, e) * derivative[e, y] for e, _ in eliminated if value.has(e)
+    )
+    return sp.Add(first_derivative(value, y), *indirect)

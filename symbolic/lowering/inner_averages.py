@@ -21,6 +21,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ..expressions.functions import log_cosh, log_normal_cdf, normal_cdf, sigmoid, softplus
+from ..expressions.shared_parts import first_derivative
 from ..gaussian.accuracy import is_tail, rewrite_for_accuracy
 
 # An exponent, and what its exponential is a factor of.
@@ -74,7 +75,7 @@ class InnerAverage(sp.Expr):
         return True if self.function.is_extended_positive else None
 
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
-        return InnerAverage(self.function.diff(symbol), self.variables)
+        return InnerAverage(first_derivative(self.function, symbol), self.variables)
 
 
 class InnerScale(sp.Expr):

@@ -27,6 +27,7 @@ from ...runtime.rules import FARTHEST_REACH, LONGER_REACH, REACH
 from ..expressions.averages import DataAverage, outermost
 from ..expressions.functions import log_normal_cdf, relu
 from ..expressions.regularity import highest_frequency, strip_and_growth
+from ..expressions.shared_parts import replaced
 from ..gaussian.accuracy import parts_of, rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation, JointExpectation
 from ..losses.proximal import MoreauEnvelope, Proximal
@@ -192,7 +193,7 @@ def _flat(node: GaussianExpectation) -> sp.Expr:
     for n in inner:
         variable = sp.Dummy(real=True)
         found[n] = _flat(n).xreplace({n.variable: variable})
-    return integrand.xreplace(found)
+    return replaced(integrand, found)
 
 
 class _Slopes:
@@ -235,7 +236,7 @@ class _Slopes:
 def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
     # Tables of the node are constants here: their own scale is known to the rule already.
     tables = integrand.atoms(AppliedUndef, GaussianExpectation, JointExpectation)
-    integrand = integrand.xreplace({f: slopes.constant(f) for f in tables})
+    integrand = replaced(integrand, {f: slopes.constant(f) for f in tables})
     losses = sorted(integrand.atoms(Proximal, MoreauEnvelope), key=str)
     strip, growth = _strip_and_growth(integrand, z)
     found: list[sp.Expr] = []

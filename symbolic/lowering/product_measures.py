@@ -32,6 +32,7 @@ from ...errors import EmissionError
 from ..expressions._singularities import POLE_HEIGHTS
 from ..expressions.functions import relu
 from ..expressions.regularity import highest_frequency, strip_and_growth
+from ..expressions.shared_parts import replaced
 from ..gaussian.expectation import GaussianExpectation
 from ..gaussian.jumps import integrate_deltas
 from ..losses.proximal import MoreauEnvelope, Proximal
@@ -222,10 +223,14 @@ class ProductBuilder:
         inner = tuple(self._nodes.values())
         breaks: dict[sp.Symbol, dict[sp.Expr, None]] = {x: {} for x in (self._node, *inner)}
         scales: dict[sp.Symbol, dict[sp.Expr, None]] = {x: {} for x in (self._node, *inner)}
-        for integrand in self._integrands:
-            for variable, place in self._breaks(integrand, inner):
+        # Tables are numbers of the node here, which no place or width may hold.
+        integrands = sp.Tuple(*self._integrands)
+        marks = {f: sp.Dummy(real=True) for f in sorted(integrands.atoms(AppliedUndef), key=str)}
+        foreign = {*marks.values(), *self._unknowns}
+        for integrand in replaced(integrands, marks):
+            for variable, place in self._breaks(integrand, foreign, inner):
                 breaks[variable][place] = None
-            for variable, width in self._scales(integrand, inner):
+            for variable, width in self._scales(integrand, foreign, inner):
                 scales[variable][width] = None
         return ProductMeasure(
             nodes=dict(self._nodes),
@@ -274,15 +279,9 @@ class ProductBuilder:
             self._table_of[expr] = function
         return self._table_of[expr]
 
-    def _known(self, integrand: sp.Expr) -> tuple[sp.Expr, set[sp.Symbol]]:
-        """Return the integrand with marks for tables of the node, and what places may hold."""
-        marks = {f: sp.Dummy(real=True) for f in integrand.atoms(AppliedUndef)}
-        return integrand.xreplace(marks), {*marks.values(), *self._unknowns}
-
     def _breaks(
-        self, integrand: sp.Expr, inner: Sequence[sp.Symbol]
+        self, integrand: sp.Expr, foreign: set[sp.Symbol], inner: Sequence[sp.Symbol]
     ) -> Iterator[tuple[sp.Symbol, sp.Expr]]:
-        integrand, foreign = self._known(integrand)
         for argument in chain.from_iterable(map(pieces, switches(integrand))):
             if argument.free_symbols & foreign:
                 # One rule serves all solutions, first values far from them included, and its level
@@ -300,9 +299,8 @@ class ProductBuilder:
                 yield held[-1], place
 
     def _scales(
-        self, integrand: sp.Expr, inner: Sequence[sp.Symbol]
+        self, integrand: sp.Expr, foreign: set[sp.Symbol], inner: Sequence[sp.Symbol]
     ) -> Iterator[tuple[sp.Symbol, sp.Expr]]:
-        integrand, foreign = self._known(integrand)
         variables = (self._node, *inner)
         for f in sorted(integrand.atoms(sp.Function), key=sp.default_sort_key):
             if f.free_symbols & foreign or isinstance(f, sp.Piecewise | sp.Max | sp.Min):

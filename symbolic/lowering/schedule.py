@@ -14,6 +14,7 @@ import sympy as sp
 
 from ...errors import EmissionError
 from ..expressions.averages import DataAverage, outermost as nodes_of
+from ..expressions.shared_parts import replaced
 from ..gaussian.accuracy import parts_of, rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..losses.proximal import MoreauEnvelope, Proximal
@@ -205,8 +206,8 @@ class Scheduler:
             breaks = break_points(integrand, self.node)
             averages = nodes_of(integrand, InnerAverage, InnerScale)
             measure = self._panels(breaks) if breaks else Line(nested=bool(averages))
-            integrand = integrand.xreplace({n: self._inner_result(n) for n in averages})
-            integrand = _plain_sizes(integrand).xreplace(self.functions)
+            integrand = replaced(integrand, {n: self._inner_result(n) for n in averages})
+            integrand = replaced(_plain_sizes(integrand), self.functions)
         key = measure, self.roots.called(integrand)
         if key not in self._sums:
             self._sums[key] = self._fresh("sum_")

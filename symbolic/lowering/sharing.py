@@ -13,7 +13,8 @@ from sympy.logic.boolalg import Boolean
 
 from ...errors import EmissionError
 from ..expressions.averages import outermost as nodes_of
-from ..gaussian.accuracy import FreeSymbols, accurate_moment, parts_of
+from ..expressions.shared_parts import free_symbols, replaced
+from ..gaussian.accuracy import accurate_moment, parts_of
 from ..gaussian.ramp_moments import RampAverage, gauss_sum
 from .fuse import FreshSymbols
 from .program import Assign
@@ -106,7 +107,7 @@ def take_out_invariants(
     tuple of Expr
         The integrands in these scalars.
     """
-    moving, free_symbols = set(varying), FreeSymbols()
+    moving = set(varying)
     found: dict[sp.Expr, sp.Symbol] = {}
     seen: set[sp.Basic] = set()
 
@@ -123,7 +124,7 @@ def take_out_invariants(
     for value in values:
         visit(value)
     assigns = tuple(Assign(symbol, expr) for expr, symbol in found.items())
-    return assigns, tuple(value.xreplace(found) for value in values)
+    return assigns, tuple(replaced(value, found) for value in values)
 
 
 def split_off(
@@ -240,7 +241,7 @@ def _share_reciprocals(
                     inverses[power.base] = fresh("inverse_")
                 table[power] = inverses[power.base] ** (-power.exp)
     assigns = [Assign(symbol, 1 / base) for base, symbol in inverses.items()]
-    return assigns, [integrand.xreplace(table) for integrand in integrands]
+    return assigns, [replaced(integrand, table) for integrand in integrands]
 
 
 def _share_roots(
@@ -263,7 +264,7 @@ def _share_roots(
             root = fresh("root_")
             assigns.append(Assign(root, 1 / sp.sqrt(base)))
             table = {p: root ** (-2 * p.exp) for p in powers if p.base == base}
-            integrands = [f.xreplace(table) for f in integrands]
+            integrands = [replaced(f, table) for f in integrands]
 
 
 def _share_products(

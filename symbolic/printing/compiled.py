@@ -19,6 +19,7 @@ import sympy as sp
 from ...errors import EmissionError, MissingDependencyError, ParameterError
 from ...runtime.generated import GeneratedFunction, defined
 from ..expressions.arguments import as_expression, compile_arrays_with
+from ..expressions.shared_parts import free_symbols
 from .language import Function, Kind, Language, Parameter
 from .printers import (
     CPrinter,
@@ -221,11 +222,10 @@ def _check_symbols(formula: Formula) -> None:
     """Refuse expressions with symbols that are no arguments."""
     known = {s for a in formula.arguments for s in (a if isinstance(a, tuple) else (a,))}
     values = formula.values if isinstance(formula.values, Sequence) else [formula.values]
-    marks = {a: sp.Dummy() for a in known}
-    unknown = set().union(
-        *(sp.sympify(v, strict=True).xreplace(marks).free_symbols for v in values)
-    )
-    missing = ", ".join(sorted(map(str, unknown - set(marks.values()))))
+    marks = {a: sp.Dummy() for a in known if not a.is_Symbol}
+    exprs = (sp.sympify(v, strict=True).xreplace(marks) for v in values)
+    unknown = frozenset().union(*map(free_symbols, exprs)) - known.union(marks.values())
+    missing = ", ".join(sorted(map(str, unknown)))
     if missing:
         raise ParameterError(f"the expressions hold {missing}, which is not among the arguments")
 

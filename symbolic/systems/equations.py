@@ -24,6 +24,7 @@ from ...pages import InLatex
 from ..expressions.averages import Average, Binding
 from ..expressions.functions import with_cosh, with_real_steps
 from ..expressions.latex_text import written
+from ..expressions.shared_parts import first_derivative, free_symbols
 from ..gaussian.integration_by_parts import reduced
 from ..gaussian.jumps import integrate_deltas, jumps_as_steps
 from .replica_stability import SingleSite, replicon
@@ -198,7 +199,8 @@ def stationarity(free_energy: FreeEnergy) -> dict[sp.Symbol, sp.Expr]:
     """
     expression = jumps_as_steps(with_cosh(free_energy.expression))
     result = {
-        x: reduced(integrate_deltas(expression.diff(x)), expression) for x in free_energy.variables
+        x: reduced(integrate_deltas(first_derivative(expression, x)), expression)
+        for x in free_energy.variables
     }
     return {x: derivative for x, derivative in result.items() if derivative != 0}
 
@@ -300,8 +302,8 @@ def _constant_slope(
     condition: sp.Expr, x: sp.Symbol, unknowns: Collection[sp.Symbol]
 ) -> sp.Expr | None:
     """Return the slope of a condition in x if it is a constant other than zero."""
-    slope = condition.diff(x)
-    return None if slope == 0 or slope.free_symbols & set(unknowns) else slope
+    slope = first_derivative(condition, x)
+    return None if slope == 0 or free_symbols(slope) & set(unknowns) else slope
 
 
 def _solved_for(x: sp.Symbol, condition: sp.Expr, unknowns: Collection[sp.Symbol]) -> Equation:
@@ -514,7 +516,7 @@ def is_linear(components: Iterable[Component]) -> bool:
         # Constant branches have no derivative by an unknown that chooses between them.
         return False
     return all(
-        not e.residual.diff(x).free_symbols & unknowns
+        not free_symbols(first_derivative(e.residual, x)) & unknowns
         for e in equations
         for x in e.residual.free_symbols & unknowns
     )

@@ -22,6 +22,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ..expressions.averages import DataAverage, outermost
+from ..expressions.shared_parts import replaced
 from ..gaussian.expectation import GaussianExpectation
 from ..losses.proximal import MoreauEnvelope, Proximal
 from ..printing.compiled import compiled
@@ -205,7 +206,7 @@ class _Function:
             if n not in known:
                 known[n] = self._nodes(n)
         self._sums = [(mark, *known[n]) for n, mark in marks.items()]
-        expr = expr.xreplace(marks)
+        expr = replaced(expr, marks)
         self._arguments = sorted(expr.free_symbols, key=lambda x: (x.name, str(type(x))))
         self._value = compiled(expr, self._arguments, "python" if ctx is mpmath.fp else ctx)
 
@@ -226,7 +227,7 @@ class _Function:
             values = {x: _drawn(x, draw, self._ctx, positive) for x in columns}
             values |= {m: _drawn(m, own, self._ctx) for m, own in of_table.items()}
             at_nodes.append(values)
-        return _Function(body.xreplace(marks), self._ctx, self._known), at_nodes
+        return _Function(replaced(body, marks), self._ctx, self._known), at_nodes
 
     def __call__(self, point: _Point) -> Any:
         point = dict(point)

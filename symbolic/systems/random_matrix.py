@@ -25,6 +25,7 @@ import sympy as sp
 from ...errors import ClosedFormNotFoundError, ConvergenceError, ParameterError
 from ..expressions.arguments import as_expression
 from ..expressions.averages import Average, mathml_leaf
+from ..expressions.shared_parts import first_derivative
 from ..printing.compiled import compiled
 
 
@@ -113,7 +114,9 @@ class MarchenkoPasturAverage(Average):
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         if symbol in self.beta.free_symbols:
             return sp.Derivative(self, symbol, evaluate=False)
-        return MarchenkoPasturAverage(self.function.diff(symbol), self.variable, self.beta)
+        return MarchenkoPasturAverage(
+            first_derivative(self.function, symbol), self.variable, self.beta
+        )
 
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the closed form.

@@ -26,6 +26,7 @@ from ...pages import Typeset
 from ..expressions.arguments import as_expression
 from ..expressions.functions import with_real_steps
 from ..expressions.latex_text import written
+from ..expressions.shared_parts import first_derivative
 from ..gaussian.expectation import ranges_over_the_line
 from .equations import (
     REPLICON,
@@ -410,7 +411,9 @@ class SaddlePointSystem(Typeset):
 
         The residual of ``unknown = value`` is ``unknown - value``.
         """
-        return sp.Matrix([[e.residual.diff(x) for x in self.unknowns] for e in self.equations])
+        return sp.Matrix(
+            [[first_derivative(e.residual, x) for x in self.unknowns] for e in self.equations]
+        )
 
     def with_start(self, start: Mapping[sp.Symbol, sp.Expr]) -> SaddlePointSystem:
         """Return the system with other first values."""

@@ -274,9 +274,9 @@ _GRID_RULES = (
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
     "shift first_state advance inverse_of after_newton with_losses amplification_of movements "
-    "refine unsolved breaks tables inside inner_rules outer_scale rules product_scales product_tables line_end "
-    "panel_end rule_worst rule_finished rule_better rule_following rule_wanted rule_coarseness "
-    "rule_suffices rule_panel_count"
+    "refine unsolved breaks tables inside inner_rules outer_scale rules product_scales "
+    "product_tables line_end panel_end rule_worst rule_finished rule_better rule_following "
+    "rule_wanted rule_coarseness rule_suffices rule_panel_count"
 ).split()
 
 
