@@ -166,6 +166,7 @@ def test_digits_where_an_inner_mean_depends_on_unknowns():
         assert abs(float(value) - rough.values[name]) <= rough.errors[name] + 1e-16
 
 
+@pytest.mark.slow
 def test_digits_of_the_logarithm_of_an_inner_mean_are_honest():
     # E log E exp(x z u) = x**2/2: at the end of the line the inner peak is at the end of the grid.
     u = sp.Symbol("u", real=True)

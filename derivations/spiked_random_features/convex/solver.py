@@ -110,7 +110,7 @@ class ReadoutSolver:
     def _law(self, unknowns: Mapping[str, float]) -> Law:
         """Return the law of predictions where crossings are looked for."""
         derivation = convex_derivation(self.cache, self.case)
-        known = {"kappa": NODES, **self._profile, **unknowns}
+        known = {**self.values, "kappa": NODES, **self._profile, **unknowns}
         law = GeneratedFunction(derivation.law, "law")
         found = law(*(known[name] for name in derivation.law_arguments))
         return Law(*(np.broadcast_to(x, NODES.shape) for x in found))
