@@ -21,7 +21,7 @@ from ...symbolic.expressions.parser import parse_expression
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ..kernels.arguments import column
 from ..outputs import BEST, ModelOutput, Outputs, parameter, require_asked
-from .signs import Function, Point, Undecided, signs_of
+from .signs import Function, Point, Undecided, factored, signs_of
 from .statements import (
     Comparison,
     Independent,
@@ -570,14 +570,14 @@ def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol, end: sp.Expr, *_: Any) -
     ParameterError
         If it is infinite, or may be another one at some values of the other symbols.
     """
-    numerator, denominator = map(sp.factor, sp.fraction(sp.cancel(sp.together(expr))))
+    numerator, denominator = map(factored, sp.fraction(sp.cancel(sp.together(expr))))
     if end != sp.oo or not numerator.is_polynomial(symbol) or not denominator.is_polynomial(symbol):
         raise ParameterError(
             f"the limit of {shorten(str(expr))} as {symbol} tends to {end} is not taken: it must "
             "be that of a rational function, and at oo"
         )
     above, below = sp.Poly(numerator, symbol), sp.Poly(denominator, symbol)
-    lead = sp.factor(below.LC())
+    lead = factored(below.LC())
     if above.domain.is_EX or below.domain.is_EX or not lead.is_nonzero:
         raise ParameterError(
             f"the limit of {shorten(str(expr))} as {symbol} tends to oo may be another one where "

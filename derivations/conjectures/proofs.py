@@ -33,7 +33,6 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from sympy.core.random import rng
 from sympy.solvers.simplex import InfeasibleLPError, UnboundedLPError, lpmin
 
 from ...ball_library import require_flint
@@ -51,7 +50,7 @@ from ..identities import cancels
 from ..outputs import ClosedForms, ModelOutput, parameter
 from .evaluation import Balls, Layers, NotEnclosed, as_ball_between
 from .problem import OTHER, Problem, Range, problems
-from .signs import Function, Undecided, signs_of
+from .signs import Function, Undecided, factor_list, factored, signs_of
 from .statements import Comparison, Independent, Monotone
 
 METHODS = ("identity", "positive terms", "sturm", "derivatives", "branch and bound", "elimination")
@@ -430,7 +429,7 @@ class _Form:
         jacobian = sp.Matrix([[row.diff(c) for c in coordinates] for row in rows])
         goal = sp.Matrix([1] + [0] * (len(rows) - 1))
         rates = dict(zip(coordinates, jacobian.LUsolve(goal), strict=True))
-        rates = {c: _factor(sp.cancel(sp.together(r))) for c, r in rates.items()}
+        rates = {c: factored(sp.cancel(sp.together(r))) for c, r in rates.items()}
 
         def along(value: sp.Expr) -> sp.Expr:
             return sp.Add(*(value.diff(c) * rate for c, rate in rates.items()))
@@ -441,7 +440,7 @@ class _Form:
                 continue
             explicit = along(value)
             implied = sp.Add(*(value.diff(s) * m for s, m in moves.items()))
-            moves[symbol] = _factor(explicit + implied)
+            moves[symbol] = factored(explicit + implied)
         return along(plain) + sp.Add(*(plain.diff(s) * m for s, m in moves.items()))
 
 
@@ -697,28 +696,11 @@ def _terms(goal: Goal, rule: Rule, new: Rule, used: set[sp.Symbol]) -> tuple[lis
     return [head, *steps], not squares and _never_vanishes(goal, new)
 
 
-def _repeatable(function: Callable[[sp.Expr], Any]) -> Callable[[sp.Expr], Any]:
-    """Return a factorisation that draws the same points each time: of some SymPy never returns."""
-
-    def found(expr: sp.Expr) -> Any:
-        state = rng.getstate()
-        rng.seed(0)
-        try:
-            return function(expr)
-        finally:
-            rng.setstate(state)
-
-    return found
-
-
-_factor, _factor_list = map(_repeatable, (sp.factor, sp.factor_list))
-
-
 def _factors(expr: sp.Expr) -> list[tuple[sp.Expr, int]]:
     """Return factors with their powers; constants among them."""
     if len(expr.free_symbols) and expr.count_ops() < _MOST_FACTORED:
         try:
-            constant, found = _factor_list(expr)
+            constant, found = factor_list(expr)
             # Roots have fractions for powers, and are no squares.
             whole = [(f, int(n)) if sp.Integer(n) == n else (f**n, 1) for f, n in found]
             return [(constant, 1), *whole]
@@ -1531,7 +1513,7 @@ class _Eliminations:
             ranges[mark] = Range(low, high)
         if not margin.is_polynomial(*marks.values()):
             return None
-        found = self._part(goal, _factor(margin), depth, strict=goal.strict, ranges=ranges)
+        found = self._part(goal, factored(margin), depth, strict=goal.strict, ranges=ranges)
         if found is None:
             return None
         ways = ", ".join(f"{mark} = {node} in {ranges[mark]}" for node, mark in marks.items())
@@ -1558,7 +1540,7 @@ class _Eliminations:
         for y in sorted(goal.ranges, key=str):
             if any(c.left.has(y) or c.right.has(y) for c in goal.where):
                 continue
-            slope = _factor(sp.together(goal.margin.diff(y)))
+            slope = factored(sp.together(goal.margin.diff(y)))
             if slope.has(*_SINGULAR) or slope.count_ops() > _MOST_OPERATIONS:
                 continue
             for factor in sp.Mul.make_args(slope):
@@ -1730,7 +1712,7 @@ class _Eliminations:
                 _require_intervals(goal.where, y.name)
             except NotProven:
                 continue
-            slope = _factor(sp.together(goal.margin.diff(y)))
+            slope = factored(sp.together(goal.margin.diff(y)))
             if slope.has(*_SINGULAR) or slope.count_ops() > _MOST_OPERATIONS:
                 continue
             for sign in (1, -1):
@@ -1820,7 +1802,7 @@ class _Eliminations:
             ranges |= {t: Range(sp.S.Zero, sp.S.One) for _, _, t in way}
             poles = sp.Mul(*(1 - t for _, _, t in way))
             # Powers of 1 - t are positive inside; what else is below has to be shown positive.
-            for factor, power in _factor_list(below)[1]:
+            for factor, power in factor_list(below)[1]:
                 if sp.rem(poles, factor) == 0:
                     sign = 1 if factor.subs({t: 0 for _, _, t in way}) > 0 else -1
                     below = sp.cancel(below / factor**power) * sign**power

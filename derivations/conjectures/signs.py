@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 import sympy as sp
+from sympy.core.random import rng
 
 from ...ball_library import require_flint
 from ...errors import GiantstepError, UndecidedError
@@ -67,6 +68,23 @@ _KINKED = (sp.Abs, sp.Max, sp.Min, relu)
 
 class Undecided(Exception):
     """Why signs are not known."""
+
+
+def repeatable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a factorisation that draws the same points each time: of some SymPy never returns."""
+
+    def found(expr: sp.Expr, **options: Any) -> Any:
+        state = rng.getstate()
+        rng.seed(0)
+        try:
+            return function(expr, **options)
+        finally:
+            rng.setstate(state)
+
+    return found
+
+
+factored, factor_list = repeatable(sp.factor), repeatable(sp.factor_list)
 
 
 # ---------------------------------------------------------------------- points
@@ -419,10 +437,10 @@ class _Tower:
         roots = {t: self.values[t] for t in self.steady & polynomial.free_symbols}
         if roots:
             back = {value: t for t, value in roots.items()}
-            found = sp.factor_list(polynomial.xreplace(roots), extension=[*back])[1]
+            found = factor_list(polynomial.xreplace(roots), extension=[*back])[1]
             found = [(f.xreplace(back), n) for f, n in found]
         else:
-            found = sp.factor_list(polynomial)[1]
+            found = factor_list(polynomial)[1]
         return [f for f, _ in found if f.free_symbols & moving and f not in self.exponential]
 
     @property

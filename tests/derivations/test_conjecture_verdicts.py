@@ -11,7 +11,8 @@ from sympy.core.random import rng
 
 import giantstep as gs
 from giantstep.derivations.conjectures.problem import problems
-from giantstep.derivations.conjectures.proofs import NotProven, _repeatable, attempt
+from giantstep.derivations.conjectures.proofs import NotProven, attempt
+from giantstep.derivations.conjectures.signs import repeatable
 from giantstep.derivations.conjectures.statements import Comparison, Monotone, read_statement
 from giantstep.errors import ExpressionError, ParameterError
 
@@ -277,7 +278,7 @@ def test_bad_input_is_refused(flint, text, over, options, words):
 
 def test_factorisations_draw_the_same_points_each_time():
     """About one choice of twelve SymPy expands a numerator of the second statement for minutes."""
-    drawn = _repeatable(lambda _: rng.random())
+    drawn = repeatable(lambda _: rng.random())
     before = rng.getstate()
     assert drawn(sp.S.One) == drawn(sp.S.One)
     assert rng.getstate() == before
