@@ -241,8 +241,8 @@ def test_steps_are_as_long_as_iterations_are_few(magnet, monkeypatch):
     monkeypatch.setattr(continuation, "_rough", rough)
     row, one = np.full((1, 2), 1e3), np.ones((1, 1))
     next(continuation._followed(kernel, arrays, row, lambda value: one, column, [1.0], {}))
-    # By 4, longer after few iterations, as long, shorter, and again where there is no solution.
-    steps = [1.0, 4.0, 16.0, 64.0, 32.0]
+    # By 4, as long after some iterations, shorter where there is no solution and after many.
+    steps = [1.0, 4.0, 16.0, 64.0, 32.0, 32.0 * math.sqrt(2.0)]
     np.testing.assert_allclose(asked[: len(steps)], steps)
 
 
