@@ -17,11 +17,12 @@ from sympy.solvers.simplex import InfeasibleLPError, UnboundedLPError, lpmax
 
 from ...errors import ExpressionError, GiantstepError, ParameterError
 from ...pages import shorten
+from ...symbolic.expressions.factors import factored
 from ...symbolic.expressions.parser import parse_expression
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ..kernels.arguments import column
 from ..outputs import BEST, ModelOutput, Outputs, parameter, require_asked
-from .signs import Function, Point, Undecided, factored, signs_of
+from .signs import Function, Point, Undecided, signs_of
 from .statements import (
     Comparison,
     Independent,

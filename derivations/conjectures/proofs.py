@@ -40,6 +40,7 @@ from ...errors import GiantstepError, MissingDependencyError, ParameterError, Un
 from ...pages import Block, Listing
 from ...result import Result, quantity
 from ...symbolic.exact.ball_functions import BallTape
+from ...symbolic.expressions.factors import factor_list, factored
 from ...symbolic.expressions.functions import erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.enclosures import PRECISION
@@ -50,7 +51,7 @@ from ..identities import cancels
 from ..outputs import ClosedForms, ModelOutput, parameter
 from .evaluation import Balls, Layers, NotEnclosed, as_ball_between
 from .problem import OTHER, Problem, Range, problems
-from .signs import Function, Undecided, factor_list, factored, signs_of
+from .signs import Function, Undecided, signs_of
 from .statements import Comparison, Independent, Monotone
 
 METHODS = ("identity", "positive terms", "sturm", "derivatives", "branch and bound", "elimination")

@@ -18,11 +18,11 @@ from itertools import pairwise
 from typing import Any
 
 import sympy as sp
-from sympy.core.random import rng
 
 from ...ball_library import require_flint
 from ...errors import GiantstepError, UndecidedError
 from ...symbolic.exact.ball_functions import BallTape
+from ...symbolic.expressions.factors import factor_list
 from ...symbolic.expressions.functions import erfcx, log_cosh, normal_cdf, relu, sigmoid, softplus
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.enclosures import PRECISION
@@ -68,23 +68,6 @@ _KINKED = (sp.Abs, sp.Max, sp.Min, relu)
 
 class Undecided(Exception):
     """Why signs are not known."""
-
-
-def repeatable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a factorisation that draws the same points each time: of some SymPy never returns."""
-
-    def found(expr: sp.Expr, **options: Any) -> Any:
-        state = rng.getstate()
-        rng.seed(0)
-        try:
-            return function(expr, **options)
-        finally:
-            rng.setstate(state)
-
-    return found
-
-
-factored, factor_list = repeatable(sp.factor), repeatable(sp.factor_list)
 
 
 # ---------------------------------------------------------------------- points

@@ -25,6 +25,7 @@ from ...errors import (
 from ...numeric.arguments import is_one_of, nonnegative_number, real_number, whole_number
 from ...symbolic.expressions.activations import activation, z
 from ...symbolic.expressions.bivariate_normal import normal_cdf
+from ...symbolic.expressions.factors import factored
 from ...symbolic.expressions.functions import relu, sigmoid
 from ...symbolic.expressions.parser import parse_expression
 from ...symbolic.expressions.regularity import Parity, analyse
@@ -74,7 +75,7 @@ class Piece:
             at = sp.Symbol("t", real=True)
         else:
             return 0
-        slope = sp.factor(self.expr.diff(z).xreplace({z: at}))
+        slope = factored(self.expr.diff(z).xreplace({z: at}))
         return 1 if slope.is_positive else -1 if slope.is_negative else 0
 
 

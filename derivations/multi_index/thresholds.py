@@ -19,6 +19,7 @@ import sympy as sp
 from ...errors import UndecidedError, UnsupportedExpressionError
 from ...numeric.cache import FileCache
 from ...symbolic.expressions.activations import z
+from ...symbolic.expressions.factors import factored
 from ...symbolic.expressions.regularity import Parity, analyse
 from ...symbolic.gaussian.expectation import GaussianExpectation, GaussianVector, JointExpectation
 from ...symbolic.gaussian.zero_test import is_exactly_zero
@@ -283,5 +284,5 @@ def _is_radial(f: sp.Expr, x: tuple[sp.Symbol, ...]) -> bool:
         if sp.simplify(x[0] * f.diff(x[i]) - x[i] * f.diff(x[0])) != 0:
             return False
     r = sp.Symbol("r", positive=True)
-    slope = sp.factor(f.xreplace({x[0]: r, **dict.fromkeys(x[1:], sp.S.Zero)}).diff(r))
+    slope = factored(f.xreplace({x[0]: r, **dict.fromkeys(x[1:], sp.S.Zero)}).diff(r))
     return bool(slope.is_positive or slope.is_negative)

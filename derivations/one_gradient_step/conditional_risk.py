@@ -30,6 +30,7 @@ from scipy import linalg, optimize
 from ...errors import ConvergenceError, ParameterError
 from ...result import Result, quantity
 from ...runtime.generated import defined
+from ...symbolic.expressions.factors import factored
 from ...symbolic.printing.compiled import Formula, function_source
 from ..derived import derived
 from ..penalties import one_penalty, penalty_of
@@ -64,7 +65,7 @@ def mode_functions() -> dict[str, sp.Expr]:
         "used": used,
         "used_square": used**2,
         "unused": nu / (variance + nu),
-        "gain": sp.factor(-nu * sp.diff(used, nu)),
+        "gain": factored(-nu * sp.diff(used, nu)),
         "unexplained": unexplained,
         # Without the common denominator, whose numerator is a sum of positive terms.
         "bias": _positive_terms(bias, variance + nu),

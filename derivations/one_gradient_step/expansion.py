@@ -41,6 +41,7 @@ from ...numeric.spectra.inverse_branch import inverse_radius
 from ...runtime.precision import local_context
 from ...runtime.roots import secant
 from ...symbolic.exact.series import Series, substitute
+from ...symbolic.expressions.factors import factored
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.systems.asymptotic_series import solve_series
 from ...symbolic.systems.random_matrix import Resolvent
@@ -398,7 +399,7 @@ def _readable(field: Any, value: Any, start: _Start) -> sp.Expr:
     """Return an element of the field in the symbols of the model, factored."""
     if value == 0:
         return sp.S.Zero
-    return sp.factor(field.to_sympy(value), *start.symbols).xreplace(
+    return factored(field.to_sympy(value), *start.symbols).xreplace(
         {
             _penalty: (paper_ridge if nu in start.leading and ridge in start.small else ridge)
             / linear**2,

@@ -31,6 +31,7 @@ from ...pages import Block, Table, as_html
 from ...result import Result
 from ...symbolic.exact.enclosures import Enclosure
 from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.factors import factored
 from ...symbolic.expressions.standing import Standing
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, SignalResponse
 from ..activation_functions import activation_text
@@ -525,7 +526,7 @@ def closed_forms(model: OneGradientStep) -> ClosedForms | None:
         direct=direct,
         implicit={"alpha": samples, "beta": aspect, "ridge": _nu * _a / aspect},
         coordinates=(_y, _e, _a, _nu),
-        abbreviations={k: sp.factor(x) for k, x in abbreviations.items()},
+        abbreviations={k: factored(x) for k, x in abbreviations.items()},
         constants={_slope: slope, **({_floor: _floor} if floor else {}),
                    _signal: _signal, **({_rest: _rest} if rest else {})},
         meanings=_MEANINGS,

@@ -24,6 +24,7 @@ import sympy as sp
 from ...errors import ParameterError
 from ...pages import Block, Listing
 from ...result import Result
+from ...symbolic.expressions.factors import factored
 from ...symbolic.systems.random_matrix import Resolvent, resolvent_moment
 from ...symbolic.systems.ridge_equivalent import FeatureCovariance, ScalarForm, Spike
 from ..conjectures.proofs import NotProven, Proof, proof_by_assumptions
@@ -423,7 +424,7 @@ def _bias_slope() -> sp.Expr:
 
 def _third_moment() -> sp.Expr:
     r"""(1/N) tr Σ²(Σ+ν)^{-3}, with moments of which every monomial is positive."""
-    moments = (sp.factor(resolvent_moment(j, 3, COVARIANCE.shift, slope, beta)) for j in range(3))
+    moments = (factored(resolvent_moment(j, 3, COVARIANCE.shift, slope, beta)) for j in range(3))
     flat, mixed, steep = moments
     return floor**2 * flat + 2 * floor * slope * mixed + slope**2 * steep
 

@@ -41,6 +41,7 @@ from ...result import Number, Result, Row, quantity
 from ...runtime.generated import defined
 from ...runtime.precision import local_context
 from ...symbolic.exact.enclosures import Enclosure
+from ...symbolic.expressions.factors import factored
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.printing.compiled import Formula, function_source
 from ...symbolic.systems.rank_one_perturbation import (
@@ -144,14 +145,14 @@ def scaled_outlier() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """
     result = outlier()
     rule = {strength: root_beta / ratio**2, beta: root_beta**2}
-    square = sp.factor(sp.cancel(result.square.subs(rule) * ratio**2))
+    square = factored(sp.cancel(result.square.subs(rule) * ratio**2))
     overlaps = []
     for overlap in (result.left_overlap, result.right_overlap):
         numerator, denominator = sp.fraction(sp.cancel(overlap.subs(rule)))
         # The sign of the fraction is SymPy's choice: make the denominator positive.
         if denominator.subs({root_beta: 1, ratio: 1}) < 0:
             numerator, denominator = -numerator, -denominator
-        rest = sp.factor(sp.cancel(numerator / (1 - ratio)))
+        rest = factored(sp.cancel(numerator / (1 - ratio)))
         overlaps.append(distance * rest / denominator)
     return sp.sqrt(square), overlaps[0], overlaps[1]
 

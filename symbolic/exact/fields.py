@@ -30,6 +30,7 @@ from sympy.polys.matrices.exceptions import DMNonInvertibleMatrixError
 from ...errors import UnsupportedExpressionError
 from ...pages import shorten
 from ..expressions.exact_numbers import require_exact
+from ..expressions.factors import factors_of_polynomial
 
 MAX_DEGREE = 64
 """Highest degree over QQ of a field."""
@@ -148,7 +149,7 @@ class AlgebraicTower:
     def _adjoin_factor(self, coefficients: list[Any], number: sp.Expr) -> None:
         """Adjoin a root, of which a polynomial over the field is known, highest power first."""
         polynomial = sp.Poly.from_list(coefficients, _X, domain=self.domain)
-        factors = [factor.rep.to_list() for factor, _ in polynomial.factor_list()[1]]
+        factors = [factor.rep.to_list() for factor, _ in factors_of_polynomial(polynomial)[1]]
         factor = self._vanishing(factors, number)
         leading = factor[0]
         monic = [self.domain.convert(c) / leading for c in reversed(factor[1:])]

@@ -18,6 +18,7 @@ import sympy as sp
 from ...errors import UnsupportedExpressionError
 from ...pages import shorten
 from .averages import Average
+from .factors import factors_of_polynomial
 from .functions import OwenT, relu, sigmoid, softplus
 
 NONSMOOTH = (relu, sp.Abs, sp.sign, sp.Heaviside)
@@ -418,7 +419,7 @@ def _polynomial_zero_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     if poly.free_symbols_in_domain:
         return None
     if poly.domain.is_ZZ or poly.domain.is_QQ:
-        factors = [factor for factor, _ in poly.factor_list()[1]]
+        factors = [factor for factor, _ in factors_of_polynomial(poly)[1]]
         if len(factors) > 1:
             return _least(_polynomial_zero_distance(factor.as_expr(), z) for factor in factors)
         poly = factors[0]

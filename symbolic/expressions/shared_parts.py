@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 import sympy as sp
-from sympy.core.function import AppliedUndef
+from sympy.core.function import AppliedUndef, ArgumentIndexError
 
 
 # Of what derivations and passes have in hand at a time.
@@ -63,7 +63,15 @@ def first_derivative(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
     if issubclass(kind, AppliedUndef):
         return expr.diff(x)
     slopes = [(i, first_derivative(a, x)) for i, a in enumerate(args, 1)]
-    return sp.Add(*(expr.fdiff(i) * slope for i, slope in slopes if not slope.is_zero))
+    return sp.Add(*(_partial(expr, i) * slope for i, slope in slopes if not slope.is_zero))
+
+
+def _partial(expr: sp.Function, index: int) -> sp.Expr:
+    """Differentiate a function by its argument of that number; where nobody can, in symbols."""
+    try:
+        return expr.fdiff(index)
+    except ArgumentIndexError:
+        return sp.Function.fdiff(expr, index)
 
 
 def replaced(expr: sp.Expr, rule: Mapping[sp.Expr, sp.Expr]) -> sp.Expr:

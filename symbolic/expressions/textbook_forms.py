@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 import sympy as sp
 
+from .factors import factored
 from .functions import OwenT
 
 _ARCS = (sp.asin, sp.acos, sp.atan)
@@ -202,7 +203,7 @@ def _with_joined_exponentials(value: sp.Expr) -> sp.Expr:
         rest = [f for f in product.args if not isinstance(f, sp.exp)]
         total = sp.Add(*exponents)
         # Write 1/(2*(a - 1)*(a + 1)) as -1/(2*(1 - a**2)): with a denominator that starts positive.
-        numerator, denominator = sp.factor(sp.cancel(total)).as_numer_denom()
+        numerator, denominator = factored(sp.cancel(total)).as_numer_denom()
         number, polynomial = sp.expand(denominator).primitive()
         if polynomial.is_Add and sp.Add.make_args(polynomial)[0].is_number:
             constant = polynomial.as_coeff_Add()[0]

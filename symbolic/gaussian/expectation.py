@@ -29,6 +29,7 @@ from sympy.printing.pretty.stringpict import prettyForm
 from ...errors import AssumptionError, GiantstepError, ParameterError, UnsupportedExpressionError
 from ..expressions.arguments import as_expression
 from ..expressions.averages import Average, LineAverage
+from ..expressions.factors import factored
 from ..expressions.functions import relu
 from ..expressions.parser import parse_expression
 from ..expressions.regularity import Parity, analyse, require_square_integrable
@@ -766,7 +767,7 @@ def _cholesky(covariance: sp.Matrix) -> sp.Matrix:
             for i in range(j, size)
         ]
         # In factors, 1 - rho² keeps its digits next to its zeros.
-        pivot = sp.sqrt(_without_leading_minus(sp.factor(rest[0])))
+        pivot = sp.sqrt(_without_leading_minus(factored(rest[0])))
         for i, value in enumerate(rest, start=j):
             factor[i, j] = pivot if i == j else sp.S.Zero if pivot == 0 else value / pivot
     return factor

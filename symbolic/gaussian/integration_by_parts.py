@@ -19,6 +19,7 @@ from sympy.core.function import AppliedUndef
 
 from ..expressions._singularities import expanded_terms
 from ..expressions.averages import Average, outermost
+from ..expressions.factors import factored
 from ..expressions.functions import (
     erfcx,
     exponentials_merged,
@@ -229,7 +230,7 @@ def _length(sum_: sp.Expr) -> int:
 def _collected(coefficient: sp.Expr) -> sp.Expr:
     """Return a coefficient as a product of powers, of which equal bases cancel; zero if it is."""
     top, bottom = sp.fraction(sp.together(coefficient))
-    return _signs_outside(sp.factor(sp.expand(top))) / _signs_outside(sp.factor(bottom))
+    return _signs_outside(factored(sp.expand(top))) / _signs_outside(factored(bottom))
 
 
 def _signs_outside(product: sp.Expr) -> sp.Expr:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
+from ..expressions.factors import partial_fractions
 from ..expressions.functions import relu
 from .integrand_kernels import PRODUCTS_ONLY, affine_or_quadratic
 
@@ -227,7 +228,7 @@ def _is_finite(product: _Product) -> bool:
 def _rational(function: sp.Expr) -> sp.Expr | None:
     """E of a rational function of w = z²."""
     total = []
-    for term in sp.Add.make_args(sp.apart(sp.together(function), _W)):
+    for term in sp.Add.make_args(partial_fractions(sp.together(function), _W)):
         constant, rest = term.as_independent(_W, as_Add=False)
         numerator, denominator = rest.as_numer_denom()
         if not denominator.has(_W):

@@ -26,6 +26,7 @@ import sympy as sp
 from sympy.polys.rings import PolyElement, ring
 
 from ..expressions.bivariate_normal import BivariateNormalCDF, normal_cdf
+from ..expressions.factors import factored
 from ..expressions.functions import HALF, OwenT
 
 Polynomial = Mapping[tuple[int, ...], sp.Expr]
@@ -175,7 +176,7 @@ def _one_fraction(rest: sp.Expr, fractions: list[sp.Expr]) -> sp.Expr:
         quotient, remainder = sp.div(numerator, factor.base)
         if remainder == 0:
             numerator, rest, changed = quotient, rest * factor.base, True
-    return rest * sp.factor(numerator) / sp.factor(denominator) if changed else rest * total
+    return rest * factored(numerator) / factored(denominator) if changed else rest * total
 
 
 def _is_rational(factor: sp.Expr) -> bool:

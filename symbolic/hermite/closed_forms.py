@@ -28,6 +28,7 @@ import sympy as sp
 from ...pages import Block
 from ...result import Result
 from ..expressions.arguments import as_expression
+from ..expressions.factors import factored
 from ..expressions.functions import sigmoid, softplus
 from ..expressions.regularity import Parity
 from ..gaussian.hermite_polynomials import checked_order, hermite_prob
@@ -294,7 +295,7 @@ def _power_of_half_order(v: sp.Expr, more: int) -> sp.Expr:
 
 def _factored(p: Polynomial, order: sp.Expr) -> sp.Expr:
     value = polynomial_value(p, order)
-    return value if len(p) == 1 else sp.factor(value)
+    return value if len(p) == 1 else factored(value)
 
 
 _LARGE_K = sp.Dummy("k", integer=True, positive=True)

@@ -42,6 +42,7 @@ from ..expressions.activations import Activation, activation, z
 from ..expressions.arguments import as_expression
 from ..expressions.bivariate_normal import with_far_tails
 from ..expressions.exact_numbers import require_exact
+from ..expressions.factors import factored
 from ..expressions.regularity import require_square_integrable
 from ..expressions.standing import Standing
 from ..gaussian.expectation import GaussianExpectation, require_one_meaning
@@ -614,7 +615,7 @@ def _closed(node: sp.Expr) -> sp.Expr | None:
 
 def _collected(expr: sp.Expr) -> sp.Expr:
     """Gather the factors of each exponential or special function; polynomials are expanded."""
-    expr = expr.replace(sp.exp, lambda exponent: sp.exp(sp.factor(exponent)))
+    expr = expr.replace(sp.exp, lambda exponent: sp.exp(factored(exponent)))
     marks = {node: sp.Dummy() for node in sorted(expr.atoms(sp.Function), key=sp.default_sort_key)}
     marked = expr.xreplace(marks)
     if not marks or not marked.is_polynomial(*marks.values()):
@@ -623,7 +624,7 @@ def _collected(expr: sp.Expr) -> sp.Expr:
     for powers, coefficient in sp.Poly(marked, *marks.values(), domain=sp.EXRAW).terms():
         above, below = sp.fraction(sp.together(coefficient))
         functions = (node**n for node, n in zip(marks, powers, strict=True))
-        total.append(sp.factor(sp.expand(above)) / sp.factor(below) * sp.Mul(*functions))
+        total.append(factored(sp.expand(above)) / factored(below) * sp.Mul(*functions))
     return sp.Add(*total)
 
 

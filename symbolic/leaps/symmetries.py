@@ -28,6 +28,7 @@ from sympy.polys.rings import PolyElement
 
 from ..exact.fields import common_field, exact_field
 from ..expressions._singularities import expanded
+from ..expressions.factors import factors_of_polynomial
 from ..expressions.regularity import reflectable
 from ..gaussian.hermite_polynomials import index_factorial
 from ..hermite.tensors import rotated
@@ -290,7 +291,7 @@ def _blocks(symbol: PolyElement) -> list[Subspace]:
     variable = sp.Dummy("t")
     characteristic = sp.Poly(matrix.charpoly(), variable, domain=sp.QQ)
     result = []
-    for factor, _ in characteristic.factor_list()[1]:
+    for factor, _ in factors_of_polynomial(characteristic)[1]:
         coefficients = factor.rep.to_list()
         if coefficients == [sp.QQ(1), sp.QQ(0)]:  # M vanishes on the complement of V*.
             continue

@@ -31,6 +31,7 @@ from ...errors import ConvergenceError, ParameterError, UnsupportedExpressionErr
 from ...runtime.roots import bracketed_root
 from ..expressions.arguments import as_expression
 from ..expressions.averages import Binding
+from ..expressions.factors import factored
 from ..expressions.functions import with_softplus
 from ..gaussian.expectation import ranges_over_the_line
 from ..printing.compiled import compiled
@@ -238,7 +239,7 @@ class MoreauEnvelope(_LossNode):
             at_center = slope.xreplace({x: center})
             curvature = slope.coeff(x, 1)
             gain = step * at_center**2 / (2 * (1 + step * curvature))
-            return sp.factor(loss.xreplace({x: center}) - gain)
+            return factored(loss.xreplace({x: center}) - gain)
         return MoreauEnvelope(*args)._with_proximal(Proximal(*args).doit(**hints))
 
     def _with_proximal(self, proximal: sp.Expr) -> sp.Expr:

@@ -22,6 +22,7 @@ from sympy.utilities.iterables import strongly_connected_components
 from ...errors import ParameterError, StructureError
 from ...pages import InLatex
 from ..expressions.averages import Average, Binding
+from ..expressions.factors import factored
 from ..expressions.functions import with_cosh, with_real_steps
 from ..expressions.latex_text import written
 from ..expressions.shared_parts import first_derivative, free_symbols
@@ -330,7 +331,7 @@ def _as_map(equation: Equation) -> Equation | None:
     for term in sp.Add.make_args(sp.expand_mul(residual, deep=False)):
         algebraic = term.is_rational_function(x) and not term.has(Average)
         (algebraic_terms if algebraic else others).append(term)
-    total = sp.factor(sp.Add(*algebraic_terms))
+    total = factored(sp.Add(*algebraic_terms))
     powers = {base: n for base, n in (f.as_base_exp() for f in sp.Mul.make_args(total))}
     power = powers.get(x, sp.S.Zero)
     if not others or not (power.is_Integer and power > 0):

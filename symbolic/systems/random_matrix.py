@@ -25,6 +25,7 @@ import sympy as sp
 from ...errors import ClosedFormNotFoundError, ConvergenceError, ParameterError
 from ..expressions.arguments import as_expression
 from ..expressions.averages import Average, mathml_leaf
+from ..expressions.factors import partial_fractions
 from ..expressions.shared_parts import first_derivative
 from ..printing.compiled import compiled
 
@@ -254,7 +255,7 @@ def _average(function: sp.Expr, x: sp.Symbol, beta: sp.Expr) -> sp.Expr:
             "rational function of the eigenvalue; evalf(n) integrates it numerically"
         )
     total: sp.Expr = sp.S.Zero
-    for term in sp.Add.make_args(sp.apart(sp.together(function), x)):
+    for term in sp.Add.make_args(partial_fractions(sp.together(function), x)):
         if term.is_polynomial(x):
             for (order,), coefficient in sp.Poly(term, x).terms():
                 total += coefficient * moment(order, beta)

@@ -32,6 +32,8 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from ..expressions.factors import factored
+
 square = sp.Symbol("x", positive=True)
 """The square of a singular value."""
 
@@ -96,7 +98,7 @@ def solve_for_outlier(strength: sp.Expr, beta: sp.Expr) -> Mapping[sp.Symbol, sp
     x = (1 + strength) * companion
     right = 1 / (x - companion)
     (h,) = sp.solve(sp.together(companion * (1 - beta * right) - 1), companion)
-    h, x = sp.factor(h), sp.factor(x.xreplace({companion: h}))
+    h, x = factored(h), factored(x.xreplace({companion: h}))
     return {
         companion: h,
         square: x,
@@ -122,7 +124,7 @@ def residue_overlap(strength: sp.Symbol, resolvent: sp.Expr, outlier: sp.Expr) -
     :math:`x g\tilde g = 1/T` along x(T), the derivative is :math:`-1/(T^2 x'(T))`, and the residue
     :math:`T\,g\,x'(T)`. It holds for any outlier of the form "resolvent = function of T".
     """
-    return sp.factor(strength * resolvent * outlier.diff(strength))
+    return factored(strength * resolvent * outlier.diff(strength))
 
 
 @dataclass(frozen=True)

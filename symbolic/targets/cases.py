@@ -45,6 +45,7 @@ from ...pages import Block, Page, Table, Typeset, latex_text, shorten
 from ..exact.fields import formal_field, independence_is_proved
 from ..expressions.exact_numbers import require_exact
 from ..expressions.expression_text import expression_text
+from ..expressions.factors import factors_of_polynomial
 from ..expressions.parser import declared_kind, named_symbols
 from ..gaussian.zero_test import is_exactly_zero
 from .parameter_functions import ParameterFunction, read_condition, read_open_number
@@ -670,7 +671,7 @@ def _factors(parameters: tuple[sp.Symbol, ...], polynomial: sp.Expr) -> Polynomi
             )
         )
         return (*axes, *([_primitive(rest, parameters)] if rest.free_symbols else []))
-    return tuple(_primitive(f.as_expr(), parameters) for f, _ in element.factor_list()[1])
+    return tuple(_primitive(f.as_expr(), parameters) for f, _ in factors_of_polynomial(element)[1])
 
 
 def _monomial_sign(monomial: Sequence[int], symbols: Sequence[sp.Symbol]) -> tuple[int, bool]:

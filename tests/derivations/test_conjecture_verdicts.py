@@ -12,9 +12,9 @@ from sympy.core.random import rng
 import giantstep as gs
 from giantstep.derivations.conjectures.problem import problems
 from giantstep.derivations.conjectures.proofs import NotProven, attempt
-from giantstep.derivations.conjectures.signs import repeatable
 from giantstep.derivations.conjectures.statements import Comparison, Monotone, read_statement
 from giantstep.errors import ExpressionError, ParameterError
+from giantstep.symbolic.expressions.factors import repeatable
 
 STEP = gs.OneGradientStep("erf", "erf", alpha=2, beta=1)
 NOISY = gs.OneGradientStep("erf", "erf", alpha=2, beta=1, noise_variance=0.25)

@@ -7,6 +7,7 @@ from typing import Any
 
 import sympy as sp
 
+from ....symbolic.expressions.factors import factored
 from ....symbolic.systems.ridge_equivalent import SignalResponse, Spike
 from ...claims import Finding, Status, declare_claim, evidence
 from ...identities import cancels, identities_hold
@@ -59,7 +60,7 @@ def strengths() -> Finding:
 _SHOWN, _COSINE = sp.symbols("mu_k^* gamma", real=True)
 _ENERGY = (_SHOWN * _COSINE**_DEGREE) ** 2 / sp.factorial(_DEGREE)
 _BULK = physics.Bulk(*sp.symbols("w tau w_1 tau_1", real=True))
-_SHARE = sp.factor(physics.remaining_fraction(_BULK, sp.Symbol("nu", positive=True)))
+_SHARE = factored(physics.remaining_fraction(_BULK, sp.Symbol("nu", positive=True)))
 
 declare_claim(
     "nonlinear-rungs",

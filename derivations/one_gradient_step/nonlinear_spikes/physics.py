@@ -32,6 +32,7 @@ from typing import Any
 
 import sympy as sp
 
+from ....symbolic.expressions.factors import factored
 from ....symbolic.hermite.heat_flow import gaussian_moment
 from ....symbolic.systems.rank_one_perturbation import rank_one_outlier, residue_overlap
 from ....symbolic.systems.ridge_equivalent import NO_SPIKE, FeatureCovariance
@@ -352,5 +353,5 @@ def degree_outlier() -> DegreeOutlier:
         strength, 1 / resolvent
     )
     return DegreeOutlier(
-        place=result, alignment=sp.factor(share).xreplace({positive: place}) * slope_sign()
+        place=result, alignment=factored(share).xreplace({positive: place}) * slope_sign()
     )

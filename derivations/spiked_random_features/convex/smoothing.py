@@ -31,6 +31,7 @@ from typing import Any
 
 import sympy as sp
 
+from ....symbolic.expressions.factors import factored
 from ....symbolic.expressions.functions import normal_cdf, relu
 from ....symbolic.gaussian.ramp_moments import kink_moment, ramp_moment
 from ....symbolic.losses.convex_losses import is_kinked, piecewise_linear_proximal, smooth_pieces
@@ -240,5 +241,5 @@ def closed_moments(expr: sp.Expr) -> sp.Expr:
 def _averaged_polynomial(expr: sp.Expr, mean: sp.Symbol, variance: sp.Symbol) -> sp.Expr:
     """Average a polynomial of degree two over its variable."""
     polynomial = sp.together(expr)
-    curvature = sp.factor(polynomial.diff(mean, 2))
-    return sp.factor(polynomial) + curvature * variance / 2
+    curvature = factored(polynomial.diff(mean, 2))
+    return factored(polynomial) + curvature * variance / 2

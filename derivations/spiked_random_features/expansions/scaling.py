@@ -47,6 +47,7 @@ from ....numeric.arguments import positive_number
 from ....runtime.precision import local_context
 from ....symbolic.expressions.activations import Activation, activation, z
 from ....symbolic.expressions.averages import Average
+from ....symbolic.expressions.factors import factored
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.printing.compiled import compiled
 from ....symbolic.systems.equations import BlockStructure, Equation, FreeEnergy, block_structure
@@ -301,7 +302,7 @@ def _merged(expr: sp.Expr) -> sp.Expr:
         variable, *parameters = nodes[0].args[1:]
         numerator, denominator = sp.fraction(sp.cancel(inside))
         terms = _powers(numerator)
-        order, bottom = _divided_product(sp.factor(denominator))
+        order, bottom = _divided_product(factored(denominator))
         limit = sp.cancel(terms.get(order, sp.S.Zero) / bottom.subs(small, 0))
         if variable not in limit.free_symbols:
             outside += limit
@@ -311,7 +312,7 @@ def _merged(expr: sp.Expr) -> sp.Expr:
             if law is MarchenkoPasturAverage:
                 polynomial = sp.Poly(term, variable)
                 pieces = [factor * variable**j for (j,), factor in polynomial.terms()]
-            averages = [law(sp.factor(p) / bottom, variable, *parameters) for p in pieces]
+            averages = [law(factored(p) / bottom, variable, *parameters) for p in pieces]
             total.append((k - order, sp.Add(*map(_closed, averages))))
     total += [(k, term) for k, term in _powers(outside).items() if term != 0]
     lowest = min(k for k, _ in total)

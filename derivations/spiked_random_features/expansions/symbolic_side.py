@@ -52,6 +52,7 @@ import sympy as sp
 
 from ....symbolic.exact.series import Series, substitute
 from ....symbolic.expressions.activations import z
+from ....symbolic.expressions.factors import factored
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.hermite.coefficients import hermite_coefficients
 from ....symbolic.systems.equations import Equation
@@ -259,7 +260,7 @@ def _cleared(
     numerator, _ = sp.fraction(sp.cancel(sp.together(residual)))
     # The unknown to the left; what stands under averages only stays there.
     left = [x] if numerator.has(x) else list(marks.values())
-    kept = sp.Add(*(y * sp.factor(numerator.coeff(y, 1)) for y in left))
+    kept = sp.Add(*(y * factored(numerator.coeff(y, 1)) for y in left))
     rest = sp.factor_terms(sp.expand(kept - numerator))
     number = kept.as_coeff_Mul()[0]
     if rest == 0 and len(left) == 1:
