@@ -195,8 +195,7 @@ def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors 
         }
         for d in program.data
     }
-    hidden = {str(size) for size in program.sizes.values()}
-    outputs = [str(x) for x in program.outputs if str(x) not in hidden]
+    outputs = [str(x) for x in program.results]
     points: list[dict[str, float]] = []
     results: list[dict[str, tuple[float, float]]] = []
     for k in range(2 * len(_FACTORS)):

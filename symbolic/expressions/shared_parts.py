@@ -1,4 +1,4 @@
-"""Expressions that share parts: symbols, first derivatives and replacement, each part once.
+"""Expressions that share parts: symbols, nodes, first derivatives and replacement, each part once.
 
 SymPy goes through them as trees. Its ``diff`` asks for all free symbols, for a sign, and for
 derivatives left undone, at each node: for a long integrand, most of the time of a derivation.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef, ArgumentIndexError
@@ -28,6 +29,31 @@ def free_symbols(expr: sp.Basic) -> frozenset[sp.Symbol]:
     if not expr.args or type(expr).free_symbols is not sp.Basic.free_symbols:
         return frozenset(expr.free_symbols)
     return frozenset().union(*map(free_symbols, expr.args))
+
+
+def parts_of(expr: sp.Basic, *types: type[sp.Basic]) -> list[Any]:
+    """Return all nodes of these types once, those inside of others too.
+
+    Their order is that of the arguments: a set, as ``atoms`` returns, has another one in each
+    process.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> parts_of(sp.sin(x) + sp.exp(sp.exp(-x)), sp.exp)
+    [exp(exp(-x)), exp(-x)]
+    """
+    seen: set[sp.Basic] = set()
+    waiting, result = [expr], []
+    while waiting:
+        part = waiting.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        if isinstance(part, types):
+            result.append(part)
+        waiting += part.args
+    return result
 
 
 # Derivatives by several unknowns, and of several equations, share their integrands.

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
@@ -39,32 +38,8 @@ from ..expressions.functions import (
     sigmoid,
     softplus,
 )
-from ..expressions.shared_parts import free_symbols
+from ..expressions.shared_parts import free_symbols, parts_of
 from .ramp_moments import RampAverage, sums_at_nodes
-
-
-def parts_of(expr: sp.Basic, *types: type[sp.Basic]) -> set[Any]:
-    """Return all nodes of these types, those inside of others too.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> sorted(parts_of(sp.sin(x) + sp.exp(sp.exp(-x)), sp.exp), key=str)
-    [exp(-x), exp(exp(-x))]
-    """
-    found: set[Any] = set()
-    seen: set[sp.Basic] = set()
-    waiting = [expr]
-    while waiting:
-        part = waiting.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        if isinstance(part, types):
-            found.add(part)
-        waiting += part.args
-    return found
-
 
 Cases = Callable[..., sp.Expr | None]
 """Makes a case distinction: better form, condition, form elsewhere, forms not to be rewritten."""
@@ -298,7 +273,7 @@ def _root_minus_term(terms: _Terms, parts: list[_Part], cases: Cases) -> sp.Expr
 
 
 def _ingredients(expr: sp.Expr) -> set[sp.Basic]:
-    return expr.free_symbols | parts_of(expr, sp.Function)
+    return expr.free_symbols.union(parts_of(expr, sp.Function))
 
 
 # -- polynomials

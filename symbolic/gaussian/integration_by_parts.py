@@ -28,6 +28,7 @@ from ..expressions.functions import (
     sigmoid,
     with_sinh,
 )
+from ..expressions.shared_parts import parts_of
 from .expectation import GaussianExpectation
 from .integrand_kernels import PRODUCTS_ONLY, affine_or_quadratic
 from .stein_lemma import SMOOTH_FUNCTIONS, first_singular, power_of
@@ -272,7 +273,7 @@ def _terms(f: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.Expr] | Non
     constants = {mark: c for c, mark in remaining.items()}
     divisors = {
         p.base: sp.Dummy(real=True)
-        for p in sorted(marked.atoms(sp.Pow), key=sp.count_ops, reverse=True)
+        for p in sorted(parts_of(marked, sp.Pow), key=sp.count_ops, reverse=True)
         if p.base.is_Add and p.exp.is_negative
     }
     marked = marked.xreplace(divisors)

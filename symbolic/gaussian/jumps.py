@@ -19,7 +19,7 @@ from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 from ...errors import EmissionError
 from ..expressions.averages import LineAverage, outermost
 from ..expressions.functions import HALF
-from .accuracy import parts_of
+from ..expressions.shared_parts import parts_of
 
 
 def single_comparisons(expr: sp.Expr, place: str = "the expression") -> sp.Expr:

@@ -58,7 +58,7 @@ def _measures_text(hoisted: Any, nodes: Mapping[Any, Any]) -> str:
 def lower_to_program(
     system: SaddlePointSystem,
     stages: MutableMapping[str, Callable[[], str]],
-    domains: Mapping[sp.Symbol, sp.Interval],
+    stated: SaddlePointSystem,
 ) -> tuple[Program, HoistedSystem]:
     """Run all passes.
 
@@ -68,8 +68,9 @@ def lower_to_program(
     stages : mutable mapping from str to callable
         Receives what returns the text of each stage: printing costs as much as a pass, and is
         done for those who ask.
-    domains : mapping from Symbol to Interval
-        Of unknowns, those that have coordinates in the system, too.
+    stated : SaddlePointSystem
+        The same as its author stated it, with domains of all unknowns: in the system some have
+        coordinates.
 
     Raises
     ------
@@ -118,7 +119,7 @@ def lower_to_program(
     inner = [functions[f] for f in on_grid]
     scheduler = Scheduler(hoisted.node, functions, fresh, inner=inner)
     steps = _schedule(tasks, scheduler, parameters, system.safeguarded)
-    ranges = {symbols[x]: domain for x, domain in domains.items()}
+    ranges = {symbols[x]: domain for x, domain in stated.domains.items()}
     bounds: list[Assign] = []
     for condition in system.conditions:
         value = rename(condition, symbols)
@@ -146,6 +147,7 @@ def lower_to_program(
         roots=scheduler.roots.functions,
         ranges=ranges,
         terms=terms,
+        coordinates=tuple(symbols[c.symbol] for c in stated.coordinates.values()),
     )
     if any(isinstance(loop.measure, Line) for loop in program.loops()):
         program = replace(program, tables=(hoisted.node, *functions.values()))

@@ -295,7 +295,7 @@ def lower(system: SaddlePointSystem) -> LoweredSystem:
     stated = system.independent()
     system = stated.in_coordinates()
     stages: dict[str, Callable[[], str]] = {}
-    program, hoisted = lower_to_program(system, stages, stated.domains)
+    program, hoisted = lower_to_program(system, stages, stated)
     return LoweredSystem(
         system=system,
         program=program,

@@ -16,6 +16,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...errors import EmissionError
+from ..expressions.shared_parts import parts_of
 from ..gaussian.expectation import GaussianExpectation
 from ..printing.printers import NumpyPrinter
 from .lower import table_name
@@ -127,7 +128,7 @@ class _Sums:
         # One inverse for all powers of a denominator: divisions cost most.
         denominators = {
             p: self._inverse(p.base) ** -p.exp
-            for p in integrand.atoms(sp.Pow)
+            for p in parts_of(integrand, sp.Pow)
             if p.exp.is_negative and p.base.free_symbols & self._moving
         }
         integrand = sp.expand(integrand.xreplace(denominators))

@@ -23,6 +23,7 @@ from typing import TypeAlias
 import sympy as sp
 
 from ...errors import EmissionError, ParameterError
+from ..expressions.shared_parts import parts_of
 from ..printing.array_kernels import HEADER, INLINE, ArrayKernelPrinter
 from ..printing.language import Function, Kind, Language, Parameter
 from ..printing.printers import (
@@ -297,7 +298,7 @@ class _Stages:
 
     def passes(self) -> list[Pass]:
         value = self.lifted(self.collected(self.step.value))
-        for function in sorted(value.atoms(*_EXPENSIVE), key=sp.count_ops):
+        for function in sorted(parts_of(value, *_EXPENSIVE), key=sp.count_ops):
             value = self.apart(value, function)
         return [*self.found, self.all_rows(value)]
 

@@ -27,8 +27,8 @@ from ...runtime.rules import FARTHEST_REACH, LONGER_REACH, REACH
 from ..expressions.averages import DataAverage, outermost
 from ..expressions.functions import log_normal_cdf, relu
 from ..expressions.regularity import highest_frequency, strip_and_growth
-from ..expressions.shared_parts import replaced
-from ..gaussian.accuracy import parts_of, rewrite_for_accuracy
+from ..expressions.shared_parts import parts_of, replaced
+from ..gaussian.accuracy import rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation, JointExpectation
 from ..losses.proximal import MoreauEnvelope, Proximal
 from ..printing.compiled import with_helpers
@@ -235,18 +235,18 @@ class _Slopes:
 
 def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
     # Tables of the node are constants here: their own scale is known to the rule already.
-    tables = integrand.atoms(AppliedUndef, GaussianExpectation, JointExpectation)
+    tables = parts_of(integrand, AppliedUndef, GaussianExpectation, JointExpectation)
     integrand = replaced(integrand, {f: slopes.constant(f) for f in tables})
     losses = sorted(integrand.atoms(Proximal, MoreauEnvelope), key=str)
     strip, growth = _strip_and_growth(integrand, z)
     found: list[sp.Expr] = []
     if losses or strip is None:
-        bells = {f: c for f in integrand.atoms(sp.exp) if (c := curvature(f, z)) is not None}
+        bells = {f: c for f in parts_of(integrand, sp.exp) if (c := curvature(f, z)) is not None}
         # Far out, where the exponent of a bell is steep, it is next to nothing.
         usable = dict.fromkeys(c for c in bells.values() if slopes.knows(c))
         found += [1 / sp.sqrt(sp.Abs(c)) for c in sorted(usable, key=str)]
-        inner = [_varying(f) for f in integrand.atoms(sp.Function) - {*bells} if f.has(z)]
-        arguments = [a for group in inner for a in group if isinstance(a, sp.Expr)]
+        bent = [f for f in parts_of(integrand, sp.Function) if f not in bells and f.has(z)]
+        arguments = [a for f in bent for a in _varying(f) if isinstance(a, sp.Expr)]
         for argument in [*arguments, *(loss.center for loss in losses)]:
             found += slopes.new_widths(argument, z)
     elif strip not in (0, sp.oo):

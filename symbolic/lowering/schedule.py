@@ -14,8 +14,8 @@ import sympy as sp
 
 from ...errors import EmissionError
 from ..expressions.averages import DataAverage, outermost as nodes_of
-from ..expressions.shared_parts import replaced
-from ..gaussian.accuracy import parts_of, rewrite_for_accuracy
+from ..expressions.shared_parts import parts_of, replaced
+from ..gaussian.accuracy import rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation
 from ..losses.proximal import MoreauEnvelope, Proximal
 from ..systems.random_matrix import MarchenkoPasturAverage, Resolvent

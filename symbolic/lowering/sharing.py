@@ -13,8 +13,8 @@ from sympy.logic.boolalg import Boolean
 
 from ...errors import EmissionError
 from ..expressions.averages import outermost as nodes_of
-from ..expressions.shared_parts import free_symbols, replaced
-from ..gaussian.accuracy import accurate_moment, parts_of
+from ..expressions.shared_parts import free_symbols, parts_of, replaced
+from ..gaussian.accuracy import accurate_moment
 from ..gaussian.ramp_moments import RampAverage, gauss_sum
 from .fuse import FreshSymbols
 from .program import Assign

@@ -24,7 +24,18 @@ from ..symbolic.lowering.compiled_c import (
 from ..symbolic.lowering.compiled_fortran import run_fortran
 from ..symbolic.lowering.product_systems import POINTS
 
+
+def overlap_in_an_interval():
+    z, (q, snr) = sp.Symbol("z", real=True), sp.symbols("q snr", positive=True)
+    signal = sp.tanh(sp.sqrt(snr * q) * z + snr * q)
+    return gs.SaddlePointSystem.from_fixed_point(
+        {q: gs.GaussianExpectation(signal, z)}, name="signs", parameters=(snr,),
+        domains={q: sp.Interval.open(0, 1)},
+    )  # fmt: skip
+
+
 MODELS = {
+    "interval": lambda: gs.lower(overlap_in_an_interval()),
     "panels": lambda: gs.lower(sherrington_kirkpatrick()),
     "data": lambda: gs.lower(gaussian_covariates()),
     "root": lambda: gs.lower(logistic_regression()),
@@ -37,7 +48,7 @@ MODELS = {
 
 
 # The others take seconds.
-QUICK = ("panels", "data", "tables")
+QUICK = ("interval", "panels", "data", "tables")
 EACH = [pytest.param(m, marks=[] if m in QUICK else pytest.mark.slow) for m in MODELS]
 
 
@@ -64,13 +75,24 @@ def loaded(path):
 
 @pytest.mark.parametrize(
     ("model", "target"),
-    [("panels", "python"), ("data", "python"), ("tables", "numpy"), ("data", "mpmath")],
+    [
+        ("interval", "python"),
+        ("panels", "python"),
+        ("data", "python"),
+        ("tables", "numpy"),
+        ("data", "mpmath"),
+    ],
 )
 def test_files_for_python_check_themselves(model, target, tmp_path):
     (path,) = kernel_of(model).write(tmp_path / "kernel.py", target)
     done = run_python(path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "3 points: all values agree\n"
+
+
+def test_files_return_unknowns_and_not_their_coordinates(tmp_path):
+    (path,) = kernel_of("interval").write(tmp_path / "kernel.py", "python")
+    assert loaded(path).OUTPUTS == kernel_of("interval").outputs == ("q",)
 
 
 def test_a_wrong_file_says_so(tmp_path):

@@ -232,8 +232,7 @@ def _compiled_entry(program: Program, fixed: dict[str, float]) -> str:
         for x in map(str, program.parameters)
     ]
     row = f"np.array([[{', '.join(entries)}]])" if entries else "np.zeros((1, 0))"
-    hidden = {str(size) for size in program.sizes.values()}
-    kept = [k for k, x in enumerate(program.outputs) if str(x) not in hidden]
+    kept = [program.outputs.index(x) for x in program.results]
     unknowns = len(program.newton_unknowns)
     return filled(
         _COMPILED_ENTRY,

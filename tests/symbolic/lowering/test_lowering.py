@@ -1,7 +1,10 @@
 """From equations to text that runs: program, printers, the three targets, the tables."""
 
 import math
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -190,3 +193,34 @@ def test_an_unfinished_newton_iteration_is_reported(program):
     source = solver_source(program, "python").replace("range(500)", "range(2)")
     _, info = run(names_in(source), program, parameters, columns, [1e9, 1e9])
     assert info[0] == -2 and info[1] > 1e-6
+
+
+_MANY_EQUAL_PARTS = """
+import sympy as sp
+import giantstep as gs
+from giantstep import GaussianExpectation as E
+
+z = sp.Symbol("z", real=True)
+q, r, s = sp.symbols("q r s", positive=True)
+parts = [(k + z**2 * q) * (k + r + sp.cos(z * s) ** 2) ** 2 for k in range(1, 4)]
+bumps = sp.Add(*(sp.tanh(z * q) / part for part in parts))
+edge = E(abs(z - q) / (r + q * z**2 + s), z)
+system = gs.SaddlePointSystem.from_fixed_point(
+    {q: E(bumps**2, z) + s / 10, r: 1 + edge / (q + s)}, name="bumps", parameters=(s,)
+)
+lowered = gs.lower(system)
+print(lowered.inspect("program"), lowered.inspect("numba"), lowered.inspect("c"))
+"""
+
+
+@pytest.mark.slow
+def test_texts_are_the_same_in_each_process():
+    # Python orders sets anew in each process.
+    texts = [
+        subprocess.run(
+            [sys.executable, "-c", _MANY_EQUAL_PARTS], check=True, capture_output=True, text=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("0", "1", "2")
+    ]  # fmt: skip
+    assert len({*texts}) == 1 and "inverse" in texts[0]
