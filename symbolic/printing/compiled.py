@@ -11,7 +11,7 @@ import importlib.util
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias, overload
 
 import sympy as sp
@@ -167,9 +167,14 @@ def compiled(
         )
     if language == target != "numba":
         return GeneratedFunction(source, "function")
+    if language == "mpmath":
+        # Numbers of many digits take as long to read as all else that is done with them.
+        source = re.sub(r"ctx\.mpf\(('[^']*')\)", r"number(\1, ctx.prec)", source)
+        number = cache(lambda text, _: target.mpf(text))
+        found: Callable[..., Any] = defined(source, ctx=target, number=number).function
+        return found
     # Compiled functions call only what numba knows itself.
-    found: Callable[..., Any] = defined(source, ctx=target).function
-    return found
+    return defined(source).function  # type: ignore[no-any-return]
 
 
 compile_arrays_with(compiled)
