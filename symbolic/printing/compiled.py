@@ -167,14 +167,14 @@ def compiled(
         )
     if language == target != "numba":
         return GeneratedFunction(source, "function")
+    given: dict[str, Any] = {}
     if language == "mpmath":
         # Numbers of many digits take as long to read as all else that is done with them.
         source = re.sub(r"ctx\.mpf\(('[^']*')\)", r"number(\1, ctx.prec)", source)
-        number = cache(lambda text, _: target.mpf(text))
-        found: Callable[..., Any] = defined(source, ctx=target, number=number).function
-        return found
+        given = {"ctx": target, "number": cache(lambda text, _: target.mpf(text))}
     # Compiled functions call only what numba knows itself.
-    return defined(source).function  # type: ignore[no-any-return]
+    found: Callable[..., Any] = defined(source, **given).function
+    return found
 
 
 compile_arrays_with(compiled)
