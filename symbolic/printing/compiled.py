@@ -11,7 +11,7 @@ import importlib.util
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias, overload
 
 import sympy as sp
@@ -167,8 +167,13 @@ def compiled(
         )
     if language == target != "numba":
         return GeneratedFunction(source, "function")
+    given: dict[str, Any] = {}
+    if language == "mpmath":
+        # Numbers of many digits take as long to read as all else that is done with them.
+        source = re.sub(r"ctx\.mpf\(('[^']*')\)", r"number(\1, ctx.prec)", source)
+        given = {"ctx": target, "number": cache(lambda text, _: target.mpf(text))}
     # Compiled functions call only what numba knows itself.
-    found: Callable[..., Any] = defined(source, ctx=target).function
+    found: Callable[..., Any] = defined(source, **given).function
     return found
 
 

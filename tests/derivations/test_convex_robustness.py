@@ -135,23 +135,17 @@ def test_nearly_separable_labels_are_fitted_with_a_small_penalty(separable):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("alpha", "beta", "ridge", "spike", "variance", "alignment"),
-    # The mean weight m of the second is negative, and grows like a power of the penalty as well.
-    [(16.079472316350703, 2.3971122080079117, 2.2587184104580662e-07, 0.04625859931552489,
-      1.6573035966921048, 0.4220633418095884),
-     (31.183616015647146, 1.2623531288037089, 1.2677482672531497e-07, -0.022714674694653936,
-      1.1526385245090407, 0.9862258726311838)],
-)  # fmt: skip
-def test_logistic_losses_are_resolved_where_predictions_are_in_the_hundreds(
-    alpha, beta, ridge, spike, variance, alignment
-):
-    """There the loss bends within a few thousandths of the prediction's deviation."""
+def test_logistic_losses_are_resolved_where_predictions_are_in_the_hundreds():
+    """There the loss bends within a few thousandths of the prediction's deviation.
+
+    The mean weight m is negative, and grows like a power of the penalty as well.
+    """
     features = gs.SpikedRandomFeatures.from_parameters(
-        "erf", "sign", spike_strength=spike, bulk_variance=variance, alignment=alignment, beta=beta
-    )
+        "erf", "sign", spike_strength=-0.022714674694653936, bulk_variance=1.1526385245090407,
+        alignment=0.9862258726311838, beta=1.2623531288037089,
+    )  # fmt: skip
     readout = gs.ConvexReadout(features, "logistic", "sign")
-    found = readout.solve_many(alpha=[alpha], ridge=ridge, rtol=1e-6)
+    found = readout.solve_many(alpha=[31.183616015647146], ridge=1.2677482672531497e-07, rtol=1e-6)
     values = {name: float(column[0]) for name, column in found.values.items()}
     assert values["test_error"] == pytest.approx(_error(readout, values), rel=1e-7)
     assert found.errors["test_error"][0] < 1e-7
@@ -216,8 +210,7 @@ def _composite(low, high):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", ["absolute", "quantile(0.3)"])
-def test_a_kink_on_which_all_residuals_lie_is_solved_at_small_penalties(loss):
+def test_a_kink_on_which_all_residuals_lie_is_solved_at_small_penalties():
     """Below interpolation V grows like 1/λ, and the mean slope of the envelope falls like 1/V.
 
     As the difference of slopes of order one it had five digits less than they have, its square ten,
@@ -228,7 +221,7 @@ def test_a_kink_on_which_all_residuals_lie_is_solved_at_small_penalties(loss):
         "erf", "sin", spike_strength=-0.0438, bulk_variance=1.751, alignment=0.99986,
         beta=0.338, noise_variance=0.1887,
     )  # fmt: skip
-    found = gs.ConvexReadout(features, loss).solve(alpha=0.1459, ridge=8.4e-7)
+    found = gs.ConvexReadout(features, "absolute").solve(alpha=0.1459, ridge=8.4e-7)
     ridge = features.solve(alpha=0.1459, ridge=1e-9)
     assert found.test_error == pytest.approx(ridge.test_error, rel=1e-6)
     assert found.residual < 1e-10

@@ -105,9 +105,9 @@ def test_staircases_of_random_targets(seed):
 
 
 @pytest.mark.slow
-def test_staircases_of_sixty_targets_at_twenty_values():
-    on_exceptional_sets = sum(check(seed, 20) for seed in range(60))
-    assert on_exceptional_sets > 60
+def test_staircases_of_twenty_targets_at_twenty_values():
+    on_exceptional_sets = sum(check(seed, 20) for seed in range(20))
+    assert on_exceptional_sets > 20
 
 
 @pytest.mark.parametrize("seed", range(4))

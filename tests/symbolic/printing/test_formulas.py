@@ -51,6 +51,19 @@ def test_digits():
     assert abs(found - (ctx.sqrt(2) + ctx.pi)) < ctx.mpf(10) ** -38
 
 
+def test_numbers_of_many_digits_are_read_once_for_each_precision(monkeypatch):
+    ctx, read = mpmath.mp.clone(), []
+    from_str = mpmath.ctx_mp_python.from_str
+    monkeypatch.setattr(
+        mpmath.ctx_mp_python, "from_str", lambda *text: read.append(text) or from_str(*text)
+    )
+    function = gs.compiled(x + sp.Float("0.1", 60), (x,), ctx)
+    for digits in (15, 50, 15, 50):
+        ctx.dps = digits
+        assert abs(function(ctx.mpf(2)) - ctx.mpf(21) / 10) <= ctx.ldexp(1, 1 - ctx.prec)
+    assert len(read) == 2
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_text_in_c_is_complete(several, tmp_path):
     require_compiler()
