@@ -425,6 +425,13 @@ def plain_log_ticks(axes: Any) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
+def legend_on_map(axes: Any) -> None:
+    """Draw a legend in a corner of a map: to look for a place on it takes seconds."""
+    axes.legend(
+        loc="upper right", facecolor="#595959", labelcolor="white", framealpha=0.9, fontsize=9
+    )
+
+
 def legend_below(axes: Any, columns: int = 3) -> None:
     """Draw a legend below the axes, where it hides nothing."""
     axes.legend(

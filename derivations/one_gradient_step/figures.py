@@ -22,6 +22,7 @@ from ..figures import (
     draw_level,
     drawing,
     legend_below,
+    legend_on_map,
     number_text,
     plain_log_ticks,
     plain_text,
@@ -451,7 +452,7 @@ def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = Non
         for axis, name in ((axes.xaxis, x), (axes.yaxis, y)):
             axis.set_label_text(AXES[name])
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(facecolor="#595959", labelcolor="white", framealpha=0.9, fontsize=9)
+            legend_on_map(axes)
         fixed = {k: float(data.attrs[k]) for k in _PENALTIES if k in data.attrs}
         parameters = fixed_parameters(model, (x, y), **fixed)
         set_heading(axes, pair_title(model), parameters, note=loss_note(model))

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import ParameterError
 from ...labelled import labelled
 from ...numeric.arguments import positive_number, real_number
-from ..figures import drawing, plain_text
+from ..figures import drawing, legend_on_map, plain_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -169,7 +169,7 @@ def plot_phase_diagram(data: xr.Dataset, *, ax: Any = None) -> Any:
         if errors.min() < best < errors.max() and min(errors.shape) > 1:
             axes.contour(data[x], data[y], errors, levels=[best], colors="white", linewidths=1.6)
             axes.plot([], [], color="white", label=f"linear bound {best:.3g}")
-            axes.legend(facecolor="#595959", labelcolor="white", framealpha=0.9, fontsize=9)
+            legend_on_map(axes)
         for set_scale, set_label, axis in (
             (axes.set_xscale, axes.set_xlabel, x),
             (axes.set_yscale, axes.set_ylabel, y),
