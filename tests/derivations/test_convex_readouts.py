@@ -259,6 +259,7 @@ def test_other_arguments_are_checked():
         ({"class": "x"}, ParameterError, "identifier"),
         ({"loss": "x"}, ParameterError, "result already"),
         (["x"], ParameterError, "mapping"),
+        (np.array([]), ParameterError, "mapping"),
         ({"a": 3}, ParameterError, "text or a SymPy expression"),
         ({"a": lambda y, x: x}, ParameterError, "text or a SymPy expression"),
         ({"a": "3"}, ParameterError, "depend on"),
