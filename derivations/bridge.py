@@ -17,6 +17,7 @@ import sympy as sp
 from scipy.stats import norm
 
 from ..errors import AssumptionError
+from ..numeric.arguments import positive_number
 from ..symbolic.expressions.activations import Activation, activation, z as variable
 from ..symbolic.gaussian.expectation import GaussianExpectation, expect
 from .giant_steps.one_step import GiantStep, giant_step
@@ -91,7 +92,7 @@ def as_gradient_step(model: SpikedRandomFeatures, *, alpha: float) -> OneGradien
     >>> print(step.at(step_size=1).solve(ridge=0.1).improvement > 0)
     True
     """
-    spike = model.spike
+    spike, alpha = model.spike, positive_number("alpha", alpha)
     model._refuse_law("the risk of one step")
     if spike.spike_strength or spike.bulk_variance != 1:
         raise AssumptionError(

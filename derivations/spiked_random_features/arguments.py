@@ -13,6 +13,7 @@ from ...errors import ParameterError
 from ...numeric.arguments import (
     LEAST_MODERATE,
     checked_switch,
+    is_one_of,
     moderate_number,
     nonnegative_number,
     positive_number,
@@ -117,7 +118,7 @@ def checked_folder(value: object) -> str | os.PathLike[str] | None:
 
 
 def _checked_order(value: object) -> str:
-    if value not in LEADING_ORDERS:
+    if not is_one_of(value, LEADING_ORDERS):
         raise ParameterError(
             f"leading_order must be one of {', '.join(LEADING_ORDERS)}, got {value!r}"
         )

@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from sympy.core.function import AppliedUndef
 from tests.derivations.vocabulary_cases import TWO, make
 
 import giantstep as gs
@@ -158,6 +159,12 @@ def test_a_loss_enters_the_free_energy_through_its_envelope_alone(case):
     assert sp.expand(rest[0] - rest[1]) == 0
 
 
+def test_averages_of_signs_do_without_moments_of_a_teacher():
+    found = energy("square", "sign", "sin", 0.0)
+    tables = {x for e in found.equations for x in e.residual.atoms(AppliedUndef) if x.args}
+    assert tables <= found.free_energy.definitions.keys()
+
+
 def gauss(n=80):
     nodes, weights = np.polynomial.hermite_e.hermegauss(n)
     return nodes, weights / np.sqrt(2 * np.pi)
@@ -252,6 +259,7 @@ def test_other_arguments_are_checked():
         ({"class": "x"}, ParameterError, "identifier"),
         ({"loss": "x"}, ParameterError, "result already"),
         (["x"], ParameterError, "mapping"),
+        (np.array([]), ParameterError, "mapping"),
         ({"a": 3}, ParameterError, "text or a SymPy expression"),
         ({"a": lambda y, x: x}, ParameterError, "text or a SymPy expression"),
         ({"a": "3"}, ParameterError, "depend on"),
@@ -599,6 +607,15 @@ def test_the_square_loss_as_a_convex_one():
     assert found.test_error == pytest.approx(expected.test_error, rel=1e-11)
     assert 2 * found.training_loss == pytest.approx(expected.training_error, rel=1e-11)
     assert found.q1_12 == pytest.approx(expected.q1[0, 1], rel=1e-9)
+
+
+@pytest.mark.slow
+def test_a_margin_loss_that_is_quadratic_in_predictions_is_ridge_regression():
+    # For signs y² = 1. All unknowns but the responses V are found by linear solves.
+    found = features().with_loss("(1 - y*x)**2", labels="sign").solve(alpha=2, ridge=0.2)
+    expected = features(teacher="sign").solve(alpha=2, ridge=0.1)
+    assert [found.m, found.q2] == pytest.approx([expected.m, expected.q2], rel=1e-11)
+    assert found.training_loss == pytest.approx(expected.training_error, rel=1e-11)
 
 
 @pytest.mark.slow

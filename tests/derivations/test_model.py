@@ -128,6 +128,7 @@ def test_infinite_first_sample_complexity():
         ({"alpha0": 1e-300}, ParameterError, "alpha0=1e-300.*more alpha0"),
         ({"leading_order": "no"}, ParameterError, "leading_order must be one of published, compl"),
         ({"leading_order": True}, ParameterError, "leading_order must be one of published, compl"),
+        ({"leading_order": np.array([])}, ParameterError, "leading_order must be one of publish"),
         ({"correlated_norms": "no"}, ParameterError, "correlated_norms must be True or False"),
         ({"allow_non_odd": 1}, ParameterError, "allow_non_odd must be True or False"),
         ({"cache_folder": 3}, ParameterError, "cache_folder must be a path"),

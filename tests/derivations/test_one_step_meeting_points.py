@@ -165,6 +165,8 @@ def test_theories_of_different_steps_are_not_one():
     plain = spiked.at(step_size=0)
     with pytest.raises(AssumptionError, match="width = 100: "):
         plain.at(width=100).as_gradient_step(alpha=2)
+    with pytest.raises(ParameterError, match="alpha must be a number"):
+        plain.as_gradient_step(alpha=[])
     with pytest.raises(AssumptionError, match=r"'relu' has the mean 0\.398942, which features"):
         plain.at(teacher="relu").as_gradient_step(alpha=2)
 

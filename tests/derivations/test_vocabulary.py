@@ -491,6 +491,7 @@ def of_four(**asked):
         ({"alignment": 1.1}, "largest singular value"),
         ({"alignment": [0.1, 0.2]}, "does not fit"),
         ({"alignment": "x"}, "alignment must be a number"),
+        ({"alignment": 10**400}, "alignment must be a number"),
         ({"alignment": float("nan")}, "finite"),
         ({"bulk": "square"}, "bulk must be one of"),
         ({"bulk": "orthonormal", "beta": 1.5}, "beta <= 1"),

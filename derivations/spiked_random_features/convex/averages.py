@@ -241,7 +241,9 @@ class LabelAverages:
         total = sp.Add(*(t.weight * value(t) for t in self.terms))
         if self.aligned:
             return total
-        if total.has(_label) and total.is_polynomial(s, _label):
+        # Labels ±1 have no moments T_0, T_1 and T_2: those of the teacher are of another label.
+        signs = self.labels.is_binary or self.loss.needs_binary_labels
+        if not signs and total.has(_label) and total.is_polynomial(s, _label):
             polynomial = sp.Poly(total, s, _label)
             if polynomial.total_degree() <= 2:
                 return sp.Add(*(c * self._moments[powers] for powers, c in polynomial.terms()))

@@ -172,9 +172,6 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
 
     @cached_property
     def _metric_texts(self) -> tuple[tuple[str, str], ...]:
-        if not self.metrics:
-            return ()
-
         return tuple((name, str(value)) for name, value in read_metrics(self.metrics).items())
 
     @cached_property

@@ -107,10 +107,16 @@ class ReadoutSolver:
         """The tables of the node where crossings are looked for."""
         return self.arrays.tables(NODES)
 
-    def _law(self, unknowns: Mapping[str, float]) -> Law:
-        """Return the law of predictions where crossings are looked for."""
+    def _law(self, unknowns: Mapping[str, float]) -> Law | None:
+        """Return the law of predictions where crossings are looked for.
+
+        None for losses that are quadratic in the prediction: averages are polynomials in it, steep
+        nowhere, and most of its unknowns are found by linear solves.
+        """
         derivation = convex_derivation(self.cache, self.case)
         known = {**self.values, "kappa": NODES, **self._profile, **unknowns}
+        if not known.keys() >= {*derivation.law_arguments}:
+            return None
         law = GeneratedFunction(derivation.law, "law")
         found = law(*(known[name] for name in derivation.law_arguments))
         return Law(*(np.broadcast_to(x, NODES.shape) for x in found))
@@ -124,6 +130,8 @@ class ReadoutSolver:
         ):
             return None
         law, inner = self._law(unknowns), None
+        if law is None:
+            return None
         if residual:
             law = self._residuals(law)
             places, width = bends(_distances(law, self._corners), step=law.step)

@@ -261,7 +261,7 @@ def checked_alignment(
     columns = 1 if coordinates is None else coordinates
     try:
         given = np.asarray(alignment, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             f"alignment must be a number, a sequence of numbers or a matrix, got {alignment!r}"
         ) from None
