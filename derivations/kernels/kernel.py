@@ -245,8 +245,10 @@ class Kernel(Typeset):
         budget: dict[str, dict[str, Any]] = {}
         certificate = None
         if certify:
+            # What Newton's method moves may be a coordinate, which is no output.
+            moved = {name: float(batch.values[name][0]) for name in self.code.unknowns}
             certificate = self.certified_solution(
-                parameters, values, digits, errors=errors, progress=progress
+                parameters, values | moved, digits, errors=errors, progress=progress
             )
             values, errors = certificate.numbers(digits)
         elif digits is not None:

@@ -101,6 +101,29 @@ def test_newtons_method_stays_inside(domain, root):
     assert gs.lower(system).solve(y=1).x == pytest.approx(root, rel=1e-12)
 
 
+def implicit(domain):
+    """Return x**3 + y x = 1 and its root at y = 1."""
+    system = SaddlePointSystem.from_fixed_point(
+        {x: sp.Eq(x**3 + y * x, 1)}, name="inside", parameters=(y,), domains={x: domain}
+    )
+    return gs.lower(system), float(sp.CRootOf(x**3 + x - 1, 0))
+
+
+def test_derivatives_of_an_implicit_equation_inside_a_domain():
+    kernel, root = implicit(sp.Interval.open(-sp.oo, 1))
+    slope = kernel.sensitivities(y=1)["x", "y"]
+    assert slope == pytest.approx(-root / (3 * root**2 + 1), rel=1e-13)
+    assert kernel.optimum(over="y", of="x", bounds=(1, 2)).y == 2
+
+
+def test_proofs_of_what_is_inside_a_domain():
+    pytest.importorskip("flint")
+    kernel, root = implicit(UNIT)
+    proven = kernel.solve(y=1, certify=True)
+    assert proven.x == pytest.approx(root, rel=1e-15)
+    assert [*proven.values] == ["x"] and [*proven.certificate.box] == ["x_odds"]
+
+
 def test_a_linear_unknown_outside_its_domain_is_no_solution():
     system = SaddlePointSystem.from_fixed_point(
         {x: alpha + 1, y: x**2}, name="outside", parameters=(alpha,), domains={y: UNIT}
