@@ -195,8 +195,6 @@ def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors 
         }
         for d in program.data
     }
-    hidden = {str(size) for size in program.sizes.values()}
-    outputs = [str(x) for x in program.outputs if str(x) not in hidden]
     points: list[dict[str, float]] = []
     results: list[dict[str, tuple[float, float]]] = []
     for k in range(2 * len(_FACTORS)):
@@ -207,15 +205,15 @@ def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors 
             found = kernel.solve(**parameters, data=data or None)
         except (GiantstepError, ArithmeticError):
             continue
-        values = {name: float(getattr(found, name)) for name in outputs}
+        values = {name: float(getattr(found, name)) for name in kernel.outputs}
         # Besides the estimate what rounding of a few operations may do.
         errors = {
             name: float(found.errors.get(name, math.inf)) + 8e-15 * abs(values[name])
-            for name in outputs
+            for name in kernel.outputs
         }
         if all(map(math.isfinite, (*values.values(), *errors.values()))):
             points.append({name: x for name, x in point.items() if name not in held})
-            results.append({name: (values[name], errors[name]) for name in outputs})
+            results.append({name: (values[name], errors[name]) for name in kernel.outputs})
         if len(points) == _POINTS:
             break
     return Vectors(points, results, data or None) if points else None

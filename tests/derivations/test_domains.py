@@ -124,6 +124,14 @@ def test_proofs_of_what_is_inside_a_domain():
     assert [*proven.values] == ["x"] and [*proven.certificate.box] == ["x_odds"]
 
 
+def test_files_hold_no_coordinates_as_known_results():
+    kernel, _ = implicit(UNIT)
+    text = kernel.source("python")
+    exec(compile(text, "inside.py", "exec"), found := {"__name__": "inside"})
+    found["selfcheck"]()
+    assert found["solve_point"]({"y": 1.0})["x"][0] == kernel.solve(y=1).x
+
+
 def test_a_linear_unknown_outside_its_domain_is_no_solution():
     system = SaddlePointSystem.from_fixed_point(
         {x: alpha + 1, y: x**2}, name="outside", parameters=(alpha,), domains={y: UNIT}
