@@ -259,9 +259,7 @@ def certify(
             f"{digits}: a proof would take too long\n  digits={digits} without certify=True gives "
             "numbers with estimated errors"
         )
-    hidden = {*lowered.program.sizes.values()}
-    hidden |= {c.symbol for c in lowered.stated.coordinates.values()}
-    results = tuple(str(x) for x in lowered.program.outputs if x not in hidden)
+    results = tuple(lowered.results)
     # A system without outputs is solved for its unknowns.
     outputs = [name for name in lowered.system.outputs if name in results] or results
     program = BallProgram(lowered.program, results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,6 +196,7 @@ def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors 
         }
         for d in program.data
     }
+    plain = replace(kernel, code=replace(kernel.code, easier=None))
     points: list[dict[str, float]] = []
     results: list[dict[str, tuple[float, float]]] = []
     for k in range(2 * len(_FACTORS)):
@@ -202,7 +204,8 @@ def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors 
         point = {name: typical[name] * f for name, f in zip(names, factors, strict=True)} | held
         try:
             parameters: Mapping[str, Any] = point
-            found = kernel.solve(**parameters, data=data or None)
+            # From the usual first values alone, as files do.
+            found = plain.solve(**parameters, data=data or None, start={})
         except (GiantstepError, ArithmeticError):
             continue
         values = {name: float(getattr(found, name)) for name in kernel.outputs}

@@ -291,7 +291,6 @@ def public_constants(
 ) -> list[str]:
     """Return the lines of constants that users of a file may read."""
     program = lowered.program
-    scales = {str(size) for size in program.sizes.values()}
     table_parameters = tuple(lowered.identifiers[p] for p in lowered.table_parameters)
     # A parameter that nothing depends on, as the alignment of no spike, may be anything.
     used = {*map(str, program.reads), *table_parameters}
@@ -306,7 +305,7 @@ def public_constants(
     }
     return [
         f"PARAMETERS = {tuple(free)!r}",
-        f"OUTPUTS = {tuple(str(x) for x in program.outputs if str(x) not in scales)!r}",
+        f"OUTPUTS = {tuple(lowered.results)!r}",
         "# The numbers that each parameter may be.",
         f"DOMAINS = {tuple(free.values())!r}",
         "# Parameters on which tables depend, and data sets with the domains of their columns.",
@@ -382,7 +381,7 @@ class PythonFile:
             *public_constants(self.lowered, self.fixed, line=self.line),
             "# Outputs of `solve`: how many, and those for users.",
             f"N_OUTPUTS = {len(outputs)}",
-            f"KEPT = {[k for k, x in enumerate(outputs) if x not in scales.values()]!r}",
+            f"KEPT = {list(self.lowered.results.values())!r}",
         ]
         estimated = [
             "# Unknowns with absolute residuals; all unknowns of Newton's method, and whether",

@@ -114,8 +114,7 @@ class KernelParts:
             unknowns = (lowered.identifiers[x] for x in lowered.system.unknowns)
             arguments += [f"best[{outputs.index(x)}]" for x in unknowns]
         known = {f.name: f for f in functions}
-        sizes = set(program.sizes.values())
-        self.results = [(str(x), k) for k, x in enumerate(program.outputs) if x not in sizes]
+        self.results = list(lowered.results.items())
         self.used = {*map(str, program.reads), *self.table_inputs}
         known |= {f.name: f for f in self._level_functions(known, grid)}
         around = row_functions(
