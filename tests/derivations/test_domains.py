@@ -134,6 +134,14 @@ def test_files_return_no_coordinates(target):
     assert '"x_odds"' not in kernel.source("c")
 
 
+def test_an_unknown_that_runs_to_the_end_of_its_domain_is_told():
+    system = SaddlePointSystem.from_fixed_point(
+        {x: sp.tanh(y * x)}, name="magnet", parameters=(y,), domains={x: UNIT}
+    )
+    with pytest.raises(ConvergenceError, match=r"; x ran towards the end 0 of its domain \(0, 1\)"):
+        gs.lower(system).solve(y=0.5)
+
+
 def test_a_linear_unknown_outside_its_domain_is_no_solution():
     system = SaddlePointSystem.from_fixed_point(
         {x: alpha + 1, y: x**2}, name="outside", parameters=(alpha,), domains={y: UNIT}
