@@ -9,6 +9,7 @@ from dataclasses import asdict, is_dataclass
 from functools import lru_cache, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
+from ..json_document import plain
 from ..numeric.cache import FileCache
 from ..one_thread import one_at_a_time
 
@@ -50,7 +51,7 @@ class Derived(Generic[Arguments, Result]):
         if document is None:
             result: Any = self._make(*args, **kwargs)
             is_object = is_dataclass(result) and not isinstance(result, type)
-            document = asdict(result) if is_object else result
+            document = plain(asdict(result) if is_object else result)
             cache.store_json(key, document)
             # As it will be read the next time: what is made now and later is the same.
             document = json.loads(json.dumps(document))
@@ -99,4 +100,4 @@ def _restored(kind: Any, value: Any) -> Any:
         inside = get_args(kind)
         kinds = inside[:1] * len(value) if inside[1:] == (Ellipsis,) else inside
         return tuple(_restored(k, x) for k, x in zip(kinds, value, strict=True))
-    return value
+    return float(value) if kind is float else value  # infinity is a text in documents

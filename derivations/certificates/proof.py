@@ -231,8 +231,8 @@ def certify(
         Takes a number of digits; returns enclosures with about so many for all parameters.
         Infinity is given as a float.
     solution : mapping from str to float
-        Outputs and unknowns of a solution in floats. The proof starts from it, and its intervals
-        have to agree with it.
+        Outputs and unknowns of a solution in floats, with the coordinates of these that Newton's
+        method moves. The proof starts from it, and its intervals have to agree with it.
     errors : mapping from str to float, optional
         Estimated absolute errors of these floats.
     digits : int
@@ -259,7 +259,7 @@ def certify(
             f"{digits}: a proof would take too long\n  digits={digits} without certify=True gives "
             "numbers with estimated errors"
         )
-    results = tuple(map(str, lowered.program.results))
+    results = tuple(lowered.results)
     # A system without outputs is solved for its unknowns.
     outputs = [name for name in lowered.system.outputs if name in results] or results
     program = BallProgram(lowered.program, results)
@@ -348,7 +348,7 @@ def _compare(
 ) -> None:
     """Refuse intervals that do not belong to the solution in floats."""
     arb = require_flint().arb
-    scale = max(1.0, *(abs(x) for x in solution.values()))
+    scale = max(1.0, *(abs(solution[name]) for name in result if name in solution))
     for name, value in result.items():
         if name not in solution:
             continue

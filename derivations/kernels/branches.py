@@ -565,7 +565,7 @@ class BranchDiagram(Result, Traced):
             if condition is None:
                 condition = rf"\mathrm{{{kind.removeprefix('zero of ')}}} = 0".replace("_", r"\_")
             values = r",\ ".join(f"{p.value:.10g}" for p in self._of(kind))
-            rows.append(rf"\text{{{kind}}}&:\ R = 0,\ {condition}:\quad {control} = {values}")
+            rows.append(rf"\text{{{kind}}}:\ R &= 0,\ {condition}:\quad {control} = {values}")
         return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
     def page(self) -> Iterable[Block]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,7 +196,7 @@ def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors 
         }
         for d in program.data
     }
-    outputs = [str(x) for x in program.results]
+    plain = replace(kernel, code=replace(kernel.code, easier=None))
     points: list[dict[str, float]] = []
     results: list[dict[str, tuple[float, float]]] = []
     for k in range(2 * len(_FACTORS)):
@@ -203,18 +204,19 @@ def known_results(kernel: Kernel, tables: BakedTables | None = None) -> Vectors 
         point = {name: typical[name] * f for name, f in zip(names, factors, strict=True)} | held
         try:
             parameters: Mapping[str, Any] = point
-            found = kernel.solve(**parameters, data=data or None)
+            # From the usual first values alone, as files do.
+            found = plain.solve(**parameters, data=data or None, start={})
         except (GiantstepError, ArithmeticError):
             continue
-        values = {name: float(getattr(found, name)) for name in outputs}
+        values = {name: float(getattr(found, name)) for name in kernel.outputs}
         # Besides the estimate what rounding of a few operations may do.
         errors = {
             name: float(found.errors.get(name, math.inf)) + 8e-15 * abs(values[name])
-            for name in outputs
+            for name in kernel.outputs
         }
         if all(map(math.isfinite, (*values.values(), *errors.values()))):
             points.append({name: x for name, x in point.items() if name not in held})
-            results.append({name: (values[name], errors[name]) for name in outputs})
+            results.append({name: (values[name], errors[name]) for name in kernel.outputs})
         if len(points) == _POINTS:
             break
     return Vectors(points, results, data or None) if points else None

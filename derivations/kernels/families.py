@@ -213,6 +213,8 @@ class OpenKernel:
             given = self.bounds.get(name, (-math.inf, math.inf))
             try:
                 c, d = map(float, given)
+                if math.isnan(c) or math.isnan(d):
+                    raise ValueError(given)
             except (TypeError, ValueError):
                 raise ParameterError(
                     f"bounds of {name} must be two numbers (low, high), got {given!r}"

@@ -245,8 +245,10 @@ class Kernel(Typeset):
         budget: dict[str, dict[str, Any]] = {}
         certificate = None
         if certify:
+            # What Newton's method moves may be a coordinate, which is no output.
+            moved = {name: float(batch.values[name][0]) for name in self.code.unknowns}
             certificate = self.certified_solution(
-                parameters, values, digits, errors=errors, progress=progress
+                parameters, values | moved, digits, errors=errors, progress=progress
             )
             values, errors = certificate.numbers(digits)
         elif digits is not None:
@@ -623,9 +625,11 @@ def _unsolved(
 ) -> ConvergenceError:
     """Return the error for the first row without solution."""
     first = int(np.argmin(batch.converged))
+    # Of a coordinate, what follows from it is told.
+    unknowns = [name for name in loaded.code.unknowns if name in loaded.code.results]
     vanishing = [
         name
-        for name in loaded.code.unknowns
+        for name in unknowns
         if domains.get(name) == "positive"
         and name in batch.values
         and batch.values[name][first] < _VANISHING
@@ -638,8 +642,14 @@ def _unsolved(
     hints += [
         f"{name} ran off to {batch.values[name][first]:.1e}: the equations have no finite "
         "solution in this direction"
-        for name in loaded.code.unknowns
+        for name in unknowns
         if name in batch.values and abs(batch.values[name][first]) > RUN_OFF
+    ]
+    hints += [
+        f"{known.name} ran towards the end {end:g} of its domain {known}"
+        for known in loaded.code.ranges
+        for end in (known.lower, known.upper)
+        if known.holds(found := batch.values[known.name][first]) and abs(found - end) < _VANISHING
     ]
     outside = {
         known: float(batch.values[known.name][first])

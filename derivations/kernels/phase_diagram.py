@@ -305,7 +305,7 @@ class PhaseDiagram(Result):
         """Return the points at which lines meet, in LaTeX."""
         x, y = (self.labels.get(axis[0], axis[0]) for axis in (self.x, self.y))
         rows = [
-            rf"\text{{{kind} point}}&:\quad {x} = {p.x:.10g},\ {y} = {p.y:.10g}"
+            rf"\text{{{kind} point}}:\quad {x} &= {p.x:.10g},\ {y} = {p.y:.10g}"
             for kind, _, found in self._marked()
             for p in found
         ]

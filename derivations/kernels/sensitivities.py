@@ -227,7 +227,7 @@ def along_rates(system: SaddlePointSystem, moving: Iterable[str]) -> SaddlePoint
 
 
 def _tangent(kernel: Kernel, moving: Sequence[str]) -> LoweredSystem:
-    moved = along_rates(with_values(kernel.solved.system), moving)
+    moved = along_rates(with_values(kernel.solved.stated), moving)
     outputs = {name: value for name, value in moved.outputs.items() if value != 0}
     return lower(replace(moved, outputs=outputs))
 
@@ -700,7 +700,7 @@ def tangent_code(kernel: Kernel, of: str, moving: tuple[str, ...]) -> KernelCode
 
     @derived("kernels/derivatives", KernelCode)
     def code(source: str, of: str, moving: tuple[str, ...]) -> KernelCode:
-        return derivative_code(kernel.solved.system, of, moving)
+        return derivative_code(kernel.solved.stated, of, moving)
 
     source = hashlib.sha256(repr(kernel.code).encode()).hexdigest()
     return code(kernel._cache, source, of, moving)

@@ -162,7 +162,9 @@ class _Sum:
         functions = {f for f in integrand.atoms(sp.Function) if z in f.free_symbols}
         if not all(isinstance(f, SMOOTH_FUNCTIONS) and _is_admitted(f, z) for f in functions):
             return None
-        positive = {canonical(f.args[0], z).primitive()[1] for f in energy.atoms(sp.log)}
+        # As logarithms: only there, and where something is divided by them, tails are Φ.
+        logarithms = (canonical(f, z) for f in energy.atoms(sp.log))
+        positive = {f.args[0].primitive()[1] for f in logarithms if isinstance(f, sp.log)}
         if not functions or first_singular(integrand, z, positive) is not None:
             return None
         terms = _terms(integrand, z)

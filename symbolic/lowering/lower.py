@@ -58,7 +58,7 @@ def _measures_text(hoisted: Any, nodes: Mapping[Any, Any]) -> str:
 def lower_to_program(
     system: SaddlePointSystem,
     stages: MutableMapping[str, Callable[[], str]],
-    stated: SaddlePointSystem,
+    domains: Mapping[sp.Symbol, sp.Interval],
 ) -> tuple[Program, HoistedSystem]:
     """Run all passes.
 
@@ -68,9 +68,8 @@ def lower_to_program(
     stages : mutable mapping from str to callable
         Receives what returns the text of each stage: printing costs as much as a pass, and is
         done for those who ask.
-    stated : SaddlePointSystem
-        The same as its author stated it, with domains of all unknowns: in the system some have
-        coordinates.
+    domains : mapping from Symbol to Interval
+        Of unknowns, those that have coordinates in the system, too.
 
     Raises
     ------
@@ -119,7 +118,7 @@ def lower_to_program(
     inner = [functions[f] for f in on_grid]
     scheduler = Scheduler(hoisted.node, functions, fresh, inner=inner)
     steps = _schedule(tasks, scheduler, parameters, system.safeguarded)
-    ranges = {symbols[x]: domain for x, domain in stated.domains.items()}
+    ranges = {symbols[x]: domain for x, domain in domains.items()}
     bounds: list[Assign] = []
     for condition in system.conditions:
         value = rename(condition, symbols)
@@ -147,7 +146,6 @@ def lower_to_program(
         roots=scheduler.roots.functions,
         ranges=ranges,
         terms=terms,
-        coordinates=tuple(symbols[c.symbol] for c in stated.coordinates.values()),
     )
     if any(isinstance(loop.measure, Line) for loop in program.loops()):
         program = replace(program, tables=(hoisted.node, *functions.values()))

@@ -147,6 +147,16 @@ class LoweredSystem:
         used |= set() if self.product is None else self.product.free_symbols
         return tuple(p for p in self.system.parameters if p in used)
 
+    @property
+    def results(self) -> dict[str, int]:
+        """Results by name, with their places among the outputs of the program.
+
+        Without sizes of results, and without coordinates that unknowns follow from.
+        """
+        hidden = {*self.program.sizes.values()}
+        hidden |= {c.symbol for c in self.stated.coordinates.values()}
+        return {str(x): k for k, x in enumerate(self.program.outputs) if x not in hidden}
+
     def files(
         self,
         target: str = "numba",
@@ -295,7 +305,7 @@ def lower(system: SaddlePointSystem) -> LoweredSystem:
     stated = system.independent()
     system = stated.in_coordinates()
     stages: dict[str, Callable[[], str]] = {}
-    program, hoisted = lower_to_program(system, stages, stated)
+    program, hoisted = lower_to_program(system, stages, stated.domains)
     return LoweredSystem(
         system=system,
         program=program,

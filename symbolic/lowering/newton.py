@@ -310,7 +310,9 @@ def _safeguarded(
             "        moves = 0",
             "    continue",
         ]
-    finite_steps = " + ".join(f"abs({s})" for s in steps)
+    # Divided by a slope beyond all floats a residual is no step: zero, which is not rounding.
+    slopes = [a for row in step.jacobian for a in row if isinstance(a, sp.Symbol)]
+    finite_steps = " + ".join(f"abs({s})" for s in (*steps, *slopes))
     largest = " + ".join(
         f"abs({s})" if log else f"abs({s}) / (1.0 + abs({u}))"
         for u, s, log in zip(x, steps, logs, strict=True)

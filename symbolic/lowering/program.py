@@ -570,8 +570,6 @@ class Program:
         Those of the tables that are further Gaussian variables: the arrays run over a grid.
     ranges : mapping from Symbol to Interval
         Where scalars are at a solution; one at which they are elsewhere is none.
-    coordinates : tuple of Symbol
-        Outputs that Newton's method moves in place of unknowns with a domain.
     """
 
     name: str
@@ -586,13 +584,6 @@ class Program:
     inner_nodes: tuple[sp.Symbol, ...] = ()
     ranges: Mapping[sp.Symbol, sp.Interval] = field(default_factory=dict)
     terms: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
-    coordinates: tuple[sp.Symbol, ...] = ()
-
-    @property
-    def results(self) -> tuple[sp.Symbol, ...]:
-        """Outputs for users: neither sizes of terms nor coordinates of unknowns."""
-        hidden = {*self.sizes.values(), *self.coordinates}
-        return tuple(x for x in self.outputs if x not in hidden)
 
     @property
     def sizes(self) -> dict[sp.Symbol, sp.Symbol]:

@@ -267,6 +267,8 @@ class SaddlePointSystem(Typeset):
         >>> print(system.structure)
         1 block: 1 unknown Newton {q}
         """
+        if not isinstance(parameters, Iterable):
+            raise ParameterError(f"parameters must be a tuple of symbols, got {parameters!r}")
         result = []
         for x, value in equations.items():
             if not isinstance(x, sp.Symbol):
@@ -531,8 +533,10 @@ def check_system(system: SaddlePointSystem) -> None:
     EmissionError
         If a symbol or a function in them has no meaning.
     """
-    if not system.name.isidentifier() or keyword.iskeyword(system.name):
+    if not _is_identifier(system.name):
         raise ParameterError(f"name must be an identifier such as 'my_model', got {system.name!r}")
+    if not isinstance(system.title, str):
+        raise ParameterError(f"title must be a text, got {system.title!r}")
     if not system.equations:
         raise StructureError("equations must hold at least one equation")
     for x in (*system.unknowns, *system.parameters):
@@ -567,7 +571,7 @@ def check_system(system: SaddlePointSystem) -> None:
     _check_derived(system)
     _check_domains(system)
     for code in system.outputs:
-        if not code.isidentifier() or keyword.iskeyword(code):
+        if not _is_identifier(code):
             raise ParameterError(f"outputs: {code!r} is no identifier")
         if unicodedata.normalize("NFKC", code) != code:
             plain = unicodedata.normalize("NFKC", code)
@@ -763,6 +767,8 @@ def code_names(
             name = re.sub(r"\W+", "_", x.name.replace("'", "_prime")).strip("_") or "x"
             name = name if name.isidentifier() else f"x_{name}"
             name = f"{name}_" if keyword.iskeyword(name) else name
+        if not isinstance(name, str):
+            raise ParameterError(f"identifiers[{x}] must be a text, got {name!r}")
         # As Python reads names: two that look alike are one.
         result[x] = unicodedata.normalize("NFKC", name)
     return result
@@ -776,6 +782,10 @@ def check_identifiers(names: Mapping[sp.Symbol, str]) -> None:
             f"the symbols {', '.join(map(repr, same))} would all be called {name!r} in code; "
             "give them different names with identifiers={symbol: 'name'}"
         )
+
+
+def _is_identifier(name: object) -> bool:
+    return isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)
 
 
 def _repeated(items: Sequence[object]) -> list[object]:

@@ -474,7 +474,9 @@ def test_diagrams_are_read_from_documents(hysteresis, kernel):
     assert table.m.attrs["long_name"] == "m, unknown"
     axes = hysteresis.plot()
     assert {"-", "--"} <= {line.get_linestyle() for line in axes.lines}
-    assert r"\text{spinodal}" in hysteresis.latex() and r"\det" in hysteresis._repr_latex_()
+    # Aligned at one relation, which rows that are broken later need.
+    assert r"\text{spinodal}:\ R &= 0" in hysteresis.latex()
+    assert r"\det" in hysteresis._repr_latex_()
     assert "first-order at h = " in str(hysteresis) and r"\tanh" in hysteresis.spinodals[0].latex()
     for refused in (lambda: read.at(0.05), read.points[0].refine):
         with pytest.raises(ParameterError, match=r"from a document, .* with_kernel"):
@@ -751,6 +753,7 @@ def test_line_of_de_almeida_and_thouless():
         ({"bounds": {"q": (0, 1)}}, "no unknown of Newton's method is named 'q'"),
         ({"bounds": {"m": (1, -1)}}, "bounds of m"),
         ({"bounds": {"m": 1}}, "must be two numbers"),
+        ({"bounds": {"m": (math.nan, 1)}}, "must be two numbers"),
         ({"bounds": [1]}, "bounds must map unknowns to two numbers"),
         ({"zeros": "entropy"}, "no output is named 'entropy'"),
         ({"zeros": 3}, "zeros must be names of outputs"),

@@ -36,7 +36,7 @@ def counted(kind, **options):
     @derived("tests/derived", kind, **options)
     def make(*args, **kwargs):
         calls.append((args, kwargs))
-        inner = (Inner("a"), Inner("b", (0.1, 1e300)))
+        inner = (Inner("a"), Inner("b", (0.1, float("inf"))))
         return Outer(None, inner, {"x": [1, 2]}, (("y", len(args)),)) if kind is Outer else "text"
 
     return make, calls
@@ -48,7 +48,7 @@ def test_objects_come_back_as_they_were(tmp_path):
     found, read = make(cache, 1, 2), again(cache, 1, 2)
     assert found == read == make(cache, 1, 2)
     assert len(calls) == 1 and not others
-    assert isinstance(read.parts[1], Inner) and read.parts[1].ends == (0.1, 1e300)
+    assert isinstance(read.parts[1], Inner) and read.parts[1].ends == (0.1, float("inf"))
     assert read.pairs == (("y", 2),) and read.table == {"x": [1, 2]} and read.label is None
 
 

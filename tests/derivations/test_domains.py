@@ -101,6 +101,47 @@ def test_newtons_method_stays_inside(domain, root):
     assert gs.lower(system).solve(y=1).x == pytest.approx(root, rel=1e-12)
 
 
+def implicit(domain):
+    """Return x**3 + y x = 1 and its root at y = 1."""
+    system = SaddlePointSystem.from_fixed_point(
+        {x: sp.Eq(x**3 + y * x, 1)}, name="inside", parameters=(y,), domains={x: domain}
+    )
+    return gs.lower(system), float(sp.CRootOf(x**3 + x - 1, 0))
+
+
+def test_derivatives_of_an_implicit_equation_inside_a_domain():
+    kernel, root = implicit(sp.Interval.open(-sp.oo, 1))
+    slope = kernel.sensitivities(y=1)["x", "y"]
+    assert slope == pytest.approx(-root / (3 * root**2 + 1), rel=1e-13)
+    assert kernel.optimum(over="y", of="x", bounds=(1, 2)).y == 2
+
+
+def test_proofs_of_what_is_inside_a_domain():
+    pytest.importorskip("flint")
+    kernel, root = implicit(UNIT)
+    proven = kernel.solve(y=1, certify=True)
+    assert proven.x == pytest.approx(root, rel=1e-15)
+    assert [*proven.values] == ["x"] and [*proven.certificate.box] == ["x_odds"]
+
+
+@pytest.mark.parametrize("target", ["python", "mpmath"])
+def test_files_return_no_coordinates(target):
+    kernel, root = implicit(UNIT)
+    exec(compile(kernel.source(target), "inside.py", "exec"), file := {"__name__": "inside"})
+    file["selfcheck"]()
+    found = file["solve_point"]({"y": 1.0})
+    assert [*found] == ["x"] and float(found["x"][0]) == pytest.approx(root, rel=1e-15)
+    assert '"x_odds"' not in kernel.source("c")
+
+
+def test_an_unknown_that_runs_to_the_end_of_its_domain_is_told():
+    system = SaddlePointSystem.from_fixed_point(
+        {x: sp.tanh(y * x)}, name="magnet", parameters=(y,), domains={x: UNIT}
+    )
+    with pytest.raises(ConvergenceError, match=r"; x ran towards the end 0 of its domain \(0, 1\)"):
+        gs.lower(system).solve(y=0.5)
+
+
 def test_a_linear_unknown_outside_its_domain_is_no_solution():
     system = SaddlePointSystem.from_fixed_point(
         {x: alpha + 1, y: x**2}, name="outside", parameters=(alpha,), domains={y: UNIT}
@@ -115,7 +156,10 @@ def test_first_values_from_afar_find_what_the_usual_ones_do_not():
     system = SaddlePointSystem.from_fixed_point(
         {q: sp.Eq(sp.log(q - 10) + alpha, 0)}, name="far", parameters=(alpha,)
     )
-    assert gs.lower(system).solve(alpha=2).q == pytest.approx(10 + math.exp(-2), rel=1e-12)
+    kernel = gs.lower(system)
+    assert kernel.solve(alpha=2).q == pytest.approx(10 + math.exp(-2), rel=1e-12)
+    # Files have the usual ones alone, and cannot check themselves with others.
+    assert kernel.known_results() is None
 
 
 def test_solutions_are_followed_from_easier_equations():

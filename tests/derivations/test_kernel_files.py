@@ -90,11 +90,6 @@ def test_files_for_python_check_themselves(model, target, tmp_path):
     assert done.stdout == "3 points: all values agree\n"
 
 
-def test_files_return_unknowns_and_not_their_coordinates(tmp_path):
-    (path,) = kernel_of("interval").write(tmp_path / "kernel.py", "python")
-    assert loaded(path).OUTPUTS == kernel_of("interval").outputs == ("q",)
-
-
 def test_a_wrong_file_says_so(tmp_path):
     kernel = kernel_of("panels")
     text = kernel.source("python")

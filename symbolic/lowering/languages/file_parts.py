@@ -305,7 +305,7 @@ def public_constants(
     }
     return [
         f"PARAMETERS = {tuple(free)!r}",
-        f"OUTPUTS = {tuple(map(str, program.results))!r}",
+        f"OUTPUTS = {tuple(lowered.results)!r}",
         "# The numbers that each parameter may be.",
         f"DOMAINS = {tuple(free.values())!r}",
         "# Parameters on which tables depend, and data sets with the domains of their columns.",
@@ -381,7 +381,7 @@ class PythonFile:
             *public_constants(self.lowered, self.fixed, line=self.line),
             "# Outputs of `solve`: how many, and those for users.",
             f"N_OUTPUTS = {len(outputs)}",
-            f"KEPT = {[program.outputs.index(x) for x in program.results]!r}",
+            f"KEPT = {list(self.lowered.results.values())!r}",
         ]
         estimated = [
             "# Unknowns with absolute residuals; all unknowns of Newton's method, and whether",

@@ -114,7 +114,7 @@ class KernelParts:
             unknowns = (lowered.identifiers[x] for x in lowered.system.unknowns)
             arguments += [f"best[{outputs.index(x)}]" for x in unknowns]
         known = {f.name: f for f in functions}
-        self.results = [(str(x), program.outputs.index(x)) for x in program.results]
+        self.results = list(lowered.results.items())
         self.used = {*map(str, program.reads), *self.table_inputs}
         known |= {f.name: f for f in self._level_functions(known, grid)}
         around = row_functions(

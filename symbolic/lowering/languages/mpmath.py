@@ -117,8 +117,11 @@ def solve_point(parameters, data=None, digits=50):
     # zero has a residual relative to one.
     least = 10**6 * shown.eps * scale
     return {
-        name: (shown.mpf(x), shown.mpf(sum(found[name] for found in errors.values()) + least))
-        for name, x in outputs.items()
+        name: (
+            shown.mpf(outputs[name]),
+            shown.mpf(sum(found[name] for found in errors.values()) + least),
+        )
+        for name in OUTPUTS
     }
 
 
@@ -381,6 +384,8 @@ def _kernel(lowered: LoweredSystem) -> str:
     """Return the constant that tells the refinement what the solver needs."""
     program = lowered.program
     newtons = [step for step in program.steps if isinstance(step, Newton)]
+    # First values of the next digits: coordinates of unknowns, too, which are no results.
+    moved = tuple(str(x) for x in program.newton_unknowns if str(x) not in lowered.results)
     return "\n".join(
         [
             "KERNEL = SimpleNamespace(",
@@ -391,7 +396,7 @@ def _kernel(lowered: LoweredSystem) -> str:
             "    parameters=PARAMETERS,",
             "    table_parameters=TABLE_PARAMETERS,",
             f"    outputs={tuple(map(str, program.outputs))!r},",
-            "    results=OUTPUTS,",
+            f"    results=OUTPUTS{f' + {moved!r}' if moved else ''},",
             f"    unknowns={tuple(map(str, program.newton_unknowns))!r},",
             f"    even={program.even},",
             f"    inner_nodes={tuple(map(str, program.inner_nodes))!r},",

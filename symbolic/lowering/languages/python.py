@@ -184,7 +184,7 @@ def files(
     parts += [_parallel(program) if compiled else "", _hook(program, file.fixed, target)]
     driver = file.driver("solve_group", _PARALLEL_KEYWORD if compiled else None)
     parts += [helper_definitions(NumpyPrinter, "\n".join(driver)), *driver]
-    parts.append(_compiled_entry(program, file.fixed) if compiled else "")
+    parts.append(_compiled_entry(lowered, file.fixed) if compiled else "")
     parts.append(selfcheck_text(vectors))
     kind = "Compiled by numba" if compiled else "Plain Python with NumPy"
     header = _NUMBA_HEADER if compiled else PYTHON_HEADER
@@ -224,19 +224,19 @@ def _hook(program: Program, fixed: dict[str, float], target: str) -> str:
     )
 
 
-def _compiled_entry(program: Program, fixed: dict[str, float]) -> str:
+def _compiled_entry(lowered: LoweredSystem, fixed: dict[str, float]) -> str:
     """Return what compiled functions of a user call."""
+    program = lowered.program
     free = [str(p) for p in program.parameters if str(p) not in fixed]
     entries = [
         repr(fixed[x]) if x in fixed else f"parameters[{free.index(x)}]"
         for x in map(str, program.parameters)
     ]
     row = f"np.array([[{', '.join(entries)}]])" if entries else "np.zeros((1, 0))"
-    kept = [program.outputs.index(x) for x in program.results]
     unknowns = len(program.newton_unknowns)
     return filled(
         _COMPILED_ENTRY,
         starts=f", np.full((1, {unknowns}), np.nan)" if unknowns else "",
         row=row,
-        kept=repr(kept),
+        kept=repr(list(lowered.results.values())),
     )

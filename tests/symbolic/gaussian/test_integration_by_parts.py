@@ -95,6 +95,12 @@ GARDNER = (
     "-alpha*E_z[exp(-(kappa + sqrt(q)*z)**2/(1 - q))/"
     "normal_cdf(-(kappa + sqrt(q)*z)/sqrt(1 - q))**2]/(4*pi*(1 - q))"
 )
+WINDOW = (  # A field inside of (-beta, beta).
+    "E_z[(2*exp(-(beta - sqrt(q)*z)**2/(2*(1 - q)) - (beta + sqrt(q)*z)**2/(2*(1 - q)))"
+    " - exp(-(beta + sqrt(q)*z)**2/(1 - q)) - exp(-(beta - sqrt(q)*z)**2/(1 - q)))"
+    "/(2*normal_cdf((beta - sqrt(q)*z)/sqrt(1 - q)) + 2*normal_cdf((beta + sqrt(q)*z)/sqrt(1 - q))"
+    " - 2)**2]/(pi*(1 - q))"
+)
 CASES = [
     (2 * E(sp.log(2 * sp.cosh(on_line))) - q * (1 + a), q, "-a + E_z[tanh(sqrt(q)*z + q)]"),
     (E(softplus(2 * on_line)), q, "E_z[tanh(sqrt(q)*z + q)]/2 + 3/2"),
@@ -112,6 +118,7 @@ CASES = [
     (alpha * E(sp.log(H(margin))), q, GARDNER),
     (alpha * E(log_normal_cdf(-margin)), q, GARDNER),
     (alpha * E(sp.log((1 - sp.erf(margin / sp.sqrt(2))) / 2)), q, GARDNER),
+    (E(sp.log(sum(sp.erf((beta + s * root) / sp.sqrt(2 - 2 * q)) for s in (1, -1)))), q, WINDOW),
     (
         2 * alpha * E(H(-tail) * sp.log(H(-tail))),
         q,

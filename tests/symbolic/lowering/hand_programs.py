@@ -47,6 +47,9 @@ def lowered(found, **options):
     options = {
         "definitions": {}, "node": z, "identifiers": {}, "table_parameters": (), "system": system,
         "product": None, "documentation": found.documentation,
+        "results": {
+            str(x): k for k, x in enumerate(found.outputs) if x not in found.sizes.values()
+        },
         **options,
     }  # fmt: skip
     made = SimpleNamespace(program=found, **options)

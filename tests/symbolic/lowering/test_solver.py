@@ -3,6 +3,7 @@
 import ast
 import math
 import re
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -101,6 +102,18 @@ def test_more_moves_where_halving_does_not_help():
     found = program([newton(u, residual, move=(u - a) / 10)], (u,))
     (x,), info = solve(found, 1.0, 50.0)
     assert x == pytest.approx(1.0, rel=1e-14) and info[0] > 0
+
+
+def test_a_step_is_not_zero_because_a_slope_is_infinite():
+    # As where the square of a large quotient is beyond all floats, at an error of 1e-7.
+    moved = Newton(
+        (u,), (sp.Integer(1),), (Assign(f, u - 1), Assign(g, a)), (f,), ((g,),), (False,),
+        fixed_point=(f,), safeguarded=True,
+    )  # fmt: skip
+    (x,), info = solve(program([moved], (u,)), math.inf, 1 + 1e-7)
+    assert abs(x - 1) < 1e-13 and info[0] > 0
+    _, info = solve(program([replace(moved, fixed_point=())], (u,)), math.inf, 1 + 1e-7)
+    assert info[0] < 0
 
 
 @pytest.mark.parametrize(

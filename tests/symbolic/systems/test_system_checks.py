@@ -197,3 +197,22 @@ def test_equations_print_in_latex():
 def test_jacobian_holds_all_derivatives():
     found = fixed_point({q: m * a, m: sp.exp(-q)}).jacobian()
     assert found == sp.Matrix([[1, -a], [sp.exp(-q), 1]])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"name": 3}, "name must be an identifier"),
+        ({"title": 3}, "title must be a text"),
+        ({"parameters": a}, "parameters must be a tuple of symbols"),
+        ({"outputs": {3: a}}, "outputs: 3 is no identifier"),
+        ({"identifiers": {a: 3}}, "identifiers[a] must be a text"),
+    ],
+)
+def test_names_are_texts(given, words):
+    options = {"name": "model", "parameters": (a,)} | given
+    refused(
+        ParameterError,
+        [words],
+        lambda: SaddlePointSystem.from_fixed_point({q: a * sp.exp(-q)}, **options),
+    )
