@@ -311,7 +311,9 @@ def tangent(equations: Equations, y: Array, along: Array | None = None) -> tuple
     towards = found[-1] if along is None else found @ along
     if towards < 0:
         found = -found
-    return found, float(np.linalg.det(np.vstack([scaled, found])))
+    # Where all derivatives are enormous it is infinite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return found, float(np.linalg.det(np.vstack([scaled, found])))
 
 
 def followed(

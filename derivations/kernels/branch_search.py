@@ -40,6 +40,7 @@ from ...numeric.first_values import spread
 from ...symbolic.systems.branch_conditions import Condition
 from .arguments import box_of, known_names
 from .branches import (
+    COLUMNS,
     FIRST_ORDER,
     INSTABILITY,
     SECOND_ORDER,
@@ -659,6 +660,12 @@ def checked_options(
         raise ParameterError(f"zeros must be names of outputs, got {zeros!r}")
     outputs = (zeros,) if isinstance(zeros, str) else tuple(zeros)
     known_names(outputs, kernel.solved.stated.outputs, "output")
+    taken = sorted({*kernel.outputs, *kernel.parameters} & {*COLUMNS})
+    if taken:
+        raise ParameterError(
+            f"{taken[0]} is the name of a column of the diagram of branches: give what has it in "
+            "the equations another one"
+        )
     return (
         _STARTS * len(kernel.code.unknowns) if starts is None else whole_number("starts", starts),
         whole_number("points", points),

@@ -339,6 +339,12 @@ class SpecialPoint(Result, Traced):
         yield f"{self.kind} at {self.over} = {self.value:.12g} ± {self.error:.1e}"
 
 
+COLUMNS = (
+    "branch", "residual", "branch_free_energy", "map_radius", "stable", "hessian_eigenvalue",
+)  # fmt: skip
+"""Columns of the data set of a diagram besides parameter, unknowns and outputs."""
+
+
 @dataclass(frozen=True, repr=False)
 class BranchDiagram(Result, Traced):
     """All branches over one parameter; from :meth:`.kernel.Kernel.branches`.

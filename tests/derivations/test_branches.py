@@ -769,6 +769,14 @@ def test_questions_that_a_kernel_does_not_answer(kernel, change, message):
         kernel.branches(**options)
 
 
+def test_names_of_columns_are_not_those_of_outputs():
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {x: sp.exp(-a * x)}, name="model", parameters=(a,), outputs={"stable": x**2}
+    )
+    with pytest.raises(ParameterError, match="stable is the name of a column of the diagram"):
+        gs.lower(system).branches(over="a", within=(0.5, 1))
+
+
 @pytest.mark.parametrize(
     ("ask", "message"),
     [

@@ -527,6 +527,7 @@ def test_refused_parameters(change, message):
         *((lambda p=p: FEW.solve(alpha=p[0], ridge=p[1]), r"alpha|ridge")
           for p in [(0, 0.1), (1, 0), (1, math.nan), ("a", 1)]),
         (lambda: FEW.solve(alpha=2, ridge=0.1, digits=0), "digits must be"),
+        (lambda: FEW.spectrum(alpha=2), "spectrum is known of one kind of rows"),
         (lambda: of_four(digits=20), "at most 3 letters"),
         (lambda: of_letters(letters=[1, -0.5], fractions=[0.5, 0.5]).solve(
             alpha=2, ridge=0.1, digits=20), r"digits: letters after a step .* as floats"),

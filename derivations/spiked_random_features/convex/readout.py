@@ -489,11 +489,6 @@ class ConvexReadout(SavedModel, DifferencedOptimum[Solution]):
         ParameterError
             If the features are letters, or an argument is outside its range.
         """
-        if isinstance(self.equivalent, VocabularyFeatures):
-            raise ParameterError(
-                "the spectrum is known of one kind of rows, and these features are letters; use "
-                "SpikedRandomFeatures"
-            )
         return self.equivalent.spectrum(alpha=alpha, points=points, covariance=covariance)
 
     # ------------------------------------------------------------------ checking

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, cast
 
 import numpy as np
 
@@ -483,6 +483,19 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum[Solution]):
     _expanded = given_by(f"{_HERE}.expansions.expand", "letters_expansion")
 
     # ------------------------------------------------------------------ biases
+
+    def spectrum(self, **question: Any) -> NoReturn:
+        """Refuse: the spectrum is known of features whose rows are of one kind.
+
+        Raises
+        ------
+        ParameterError
+            Always.
+        """
+        raise ParameterError(
+            "the spectrum is known of one kind of rows, and these features are letters; use "
+            "SpikedRandomFeatures"
+        )
 
     def with_biases(self, biases: Any) -> VocabularyFeatures:
         """Return the model with other biases, given as to the class, in place of its own."""
