@@ -276,6 +276,14 @@ def test_bad_input_is_refused(flint, text, over, options, words):
         STEP.outputs["nothing"]
 
 
+def test_counterexamples_are_simple_where_conditions_hold():
+    # Simpler still, (0, 1/2) meets no condition.
+    found = gs.conjecture(
+        "x + y <= 1", {"x": (0, 2), "y": (0, 2)}, where="3*x + 2*y >= 19/4", progress=False
+    )
+    assert "at x = 1, y = 1\n" in str(found)
+
+
 def test_factorisations_draw_the_same_points_each_time():
     """About one choice of twelve SymPy expands a numerator of the second statement for minutes."""
     drawn = repeatable(lambda _: rng.random())
