@@ -124,12 +124,12 @@ def held_digits(value: Any, digits: int, error: Any = None) -> str:
 
 
 def error_text(error: Any) -> str:
-    """Return an error with two digits, rounded up, whatever its size.
+    """Return an error with two digits, rounded up, whatever its size and sign.
 
     Examples
     --------
-    >>> error_text(1.21e-12), error_text(0)
-    ('1.3e-12', '0')
+    >>> error_text(1.21e-12), error_text(-1.21e-12), error_text(0)
+    ('1.3e-12', '1.3e-12', '0')
     """
     size = _dyadic(error)
     if size is None:
