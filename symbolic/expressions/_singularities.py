@@ -20,6 +20,7 @@ from ...pages import shorten
 from .averages import Average
 from .factors import factors_of_polynomial
 from .functions import OwenT, relu, sigmoid, softplus
+from .shared_parts import first_derivative, free_symbols, parts_of, replaced
 
 NONSMOOTH = (relu, sp.Abs, sp.sign, sp.Heaviside)
 ENTIRE = (sp.exp, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.erf, sp.erfc)
@@ -91,18 +92,18 @@ def affine_slope(u: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a if u = a*z + b with a != 0 and b free of z, else None."""
     # A function of a function is affine only where all of it cancels: then nothing is known. Its
     # slope is long.
-    functions = [f for f in u.atoms(sp.Function) if z in f.free_symbols]
+    functions = [f for f in parts_of(u, sp.Function) if z in free_symbols(f)]
     if any(f != g and f.has(g) for f in functions for g in functions):
         return None
-    slope = u.diff(z)
-    if z in slope.free_symbols:
+    slope = first_derivative(u, z)
+    if z in free_symbols(slope):
         slope = expanded(slope)
     return None if z in slope.free_symbols or slope.is_zero else slope
 
 
 def _nonsmooth_atoms(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     """Return the applications of `NONSMOOTH` in z, inner before outer."""
-    atoms = [atom for atom in expr.atoms(*NONSMOOTH) if z in atom.free_symbols]
+    atoms = [atom for atom in parts_of(expr, *NONSMOOTH) if z in free_symbols(atom)]
     return sorted(atoms, key=lambda atom: (len(atom.atoms(*NONSMOOTH)), sp.default_sort_key(atom)))
 
 
@@ -113,8 +114,8 @@ def has_nonsmooth(expr: sp.Expr, z: sp.Symbol) -> bool:
 
 def resolve(expr: sp.Expr, u: sp.Expr, sign: sp.Expr) -> sp.Expr:
     """Replace every non-smooth function of `u` by its smooth branch where u has this sign."""
-    result = (atom for atom in expr.atoms(*NONSMOOTH) if atom.args[0] == u)
-    return expr.xreplace({atom: on_side(atom.func, u, sign) for atom in result})
+    result = (atom for atom in parts_of(expr, *NONSMOOTH) if atom.args[0] == u)
+    return replaced(expr, {atom: on_side(atom.func, u, sign) for atom in result})
 
 
 def resolved(expr: sp.Expr, z: sp.Symbol, sign: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
@@ -340,17 +341,24 @@ def _vanishes(value: sp.Expr) -> bool:
     return bool(digits._prec == 1 and value.equals(0)) if digits.is_Float else False
 
 
-@functools.lru_cache(maxsize=4096)
 def pole_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a lower bound of the distance of complex singularities of a smooth expression.
 
     Zero if there may be one on the real line, oo for entire functions, None if unknown.
     """
-    if z not in expr.free_symbols or expr.is_polynomial(z):
-        return sp.oo
-    if isinstance(expr, Average) or expr.has(sp.zoo, sp.nan):
+    if parts_of(expr, type(sp.zoo), type(sp.nan)) and not expr.is_polynomial(z):
         return None
-    inner = _least(pole_distance(operand, z) for operand in expr.args)
+    return _pole_distance(expr, z)
+
+
+# Derivatives of a system share their parts.
+@functools.lru_cache(maxsize=1 << 14)
+def _pole_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
+    if expr.is_Symbol or z not in free_symbols(expr):
+        return sp.oo
+    if isinstance(expr, Average):
+        return None
+    inner = _least(_pole_distance(operand, z) for operand in expr.args)
     if expr.is_Add or expr.is_Mul or isinstance(expr, ENTIRE):
         return inner
     if expr.is_Pow:

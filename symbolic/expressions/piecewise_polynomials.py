@@ -26,6 +26,7 @@ import sympy as sp
 from ...errors import UnsupportedExpressionError
 from ._singularities import NONSMOOTH, on_side, real_zeros
 from .functions import HALF, relu
+from .shared_parts import parts_of
 
 KINKED = (*NONSMOOTH, sp.Max, sp.Min)
 
@@ -95,7 +96,7 @@ def without_extrema(expr: sp.Expr, argument: str = "the expression") -> sp.Expr:
     >>> sp.expand(without_extrema(sp.Min(z, 1, 3 - z)).subs(z, 5) - (3 - 5))
     0
     """
-    if not expr.has(sp.Max, sp.Min):
+    if not parts_of(expr, sp.Max, sp.Min):
         return expr
     expr = flattened(expr)
     require_size(expr, argument)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import sympy as sp
@@ -36,7 +37,7 @@ from ._singularities import (
 )
 from .functions import OwenT, relu, sigmoid, softplus
 from .piecewise_polynomials import without_extrema
-from .shared_parts import free_symbols
+from .shared_parts import free_symbols, parts_of
 
 _Bound = tuple[sp.Expr, sp.Expr]
 
@@ -439,10 +440,10 @@ def strip_and_growth(expr: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr | None, sp.Ex
 
 def _with_kinks_only(expr: sp.Expr) -> sp.Expr:
     expr = without_extrema(expr)
-    unknown = expr.atoms(sp.Piecewise, sp.DiracDelta, sp.floor, sp.ceiling, sp.Max, sp.Min)
+    unknown = parts_of(expr, sp.Piecewise, sp.DiracDelta, sp.floor, sp.ceiling, sp.Max, sp.Min)
     if unknown:
         raise UnsupportedExpressionError(
-            f"kinks of {unknown.pop()} are not known; write it with relu, abs, sign or step"
+            f"kinks of {unknown[0]} are not known; write it with relu, abs, sign or step"
         )
     return expr
 
@@ -459,7 +460,7 @@ def highest_frequency(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     |f(x + iy)| = O(exp(w*|y|)) with this w, apart from Gaussian growth. Oscillations in other
     functions, such as exp(sin(z)), have no highest frequency.
     """
-    if z not in free_symbols(expr) or not expr.has(sp.sin, sp.cos):
+    if z not in free_symbols(expr) or not parts_of(expr, sp.sin, sp.cos):
         return sp.S.Zero
     if expr.is_Add or expr.is_Mul:
         parts = [highest_frequency(operand, z) for operand in expr.args]
@@ -473,17 +474,23 @@ def highest_frequency(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     return None if slope is None else sp.Abs(slope)
 
 
+REFLECTABLE: dict[type[sp.Function], Callable[..., sp.Expr]] = {
+    relu: lambda u: (u + sp.Abs(u)) / 2,
+    sigmoid: lambda u: (1 + sp.tanh(u / 2)) / 2,
+    softplus: lambda u: u / 2 + sp.log(2 * sp.cosh(u / 2)),
+    sp.Heaviside: lambda u, *_: (1 + sp.sign(u)) / 2,
+}
+"""Functions by those whose arguments give off their sign."""
+
+
 def reflectable(expr: sp.Expr) -> sp.Expr:
     """Write relu, steps and the logistic functions by abs, sign and hyperbolic functions.
 
     In these forms SymPy moves the sign out of every argument, so reflections are comparable.
     """
-    return (
-        expr.replace(relu, lambda u: (u + sp.Abs(u)) / 2)
-        .replace(sigmoid, lambda u: (1 + sp.tanh(u / 2)) / 2)
-        .replace(softplus, lambda u: u / 2 + sp.log(2 * sp.cosh(u / 2)))
-        .replace(sp.Heaviside, lambda u, *_: (1 + sp.sign(u)) / 2)
-    )
+    for kind, form in REFLECTABLE.items():
+        expr = expr.replace(kind, form)
+    return expr
 
 
 def _parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
@@ -507,7 +514,7 @@ def _parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
 @functools.lru_cache(maxsize=4096)
 def _structural_parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
     """Return the parity that follows from those of the operands alone."""
-    if z not in expr.free_symbols:
+    if z not in free_symbols(expr):
         return Parity.EVEN
     if expr == z:
         return Parity.ODD
@@ -530,10 +537,10 @@ def _structural_parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
     return Parity.ODD if odd else Parity.NEITHER
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1 << 14)
 def _gaussian_coefficient(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a >= 0 with |f(x + iy)| = O(exp(a*y**2 + O(|y|))) in the strip; None if unknown."""
-    if z not in expr.free_symbols or expr.is_polynomial(z):
+    if expr.is_Symbol or z not in free_symbols(expr):
         return sp.S.Zero
     if expr.is_Add or expr.is_Mul:
         parts = [_gaussian_coefficient(operand, z) for operand in expr.args]
@@ -542,7 +549,7 @@ def _gaussian_coefficient(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
         return sp.Max(*parts) if expr.is_Add else sp.Add(*parts)
     if expr.is_Pow:
         inner = _gaussian_coefficient(expr.base, z)
-        if z in expr.exp.free_symbols:
+        if z in free_symbols(expr.exp):
             linear = expr.base.is_positive and affine_slope(expr.exp, z) is not None
             return sp.S.Zero if linear and inner == 0 else None
         if expr.exp.is_positive and inner is not None:

@@ -27,7 +27,7 @@ from ...runtime.rules import FARTHEST_REACH, LONGER_REACH, REACH
 from ..expressions.averages import DataAverage, outermost
 from ..expressions.functions import log_normal_cdf, relu
 from ..expressions.regularity import highest_frequency, strip_and_growth
-from ..expressions.shared_parts import parts_of, replaced
+from ..expressions.shared_parts import free_symbols, parts_of, replaced
 from ..gaussian.accuracy import rewrite_for_accuracy
 from ..gaussian.expectation import GaussianExpectation, JointExpectation
 from ..losses.proximal import MoreauEnvelope, Proximal
@@ -186,13 +186,14 @@ def _expectations(expr: sp.Expr) -> Iterator[GaussianExpectation]:
 
 def _flat(node: GaussianExpectation) -> sp.Expr:
     """Return an integrand without inner expectations of its variable, as a grid sums it."""
-    joint = node.integrand.atoms(JointExpectation)
-    integrand = node.integrand.xreplace({n: n.nested() for n in joint})
-    inner = [n for n in integrand.atoms(GaussianExpectation) if n.free_symbols & {node.variable}]
+    joint = parts_of(node.integrand, JointExpectation)
+    integrand = replaced(node.integrand, {n: n.nested() for n in joint})
+    nodes = parts_of(integrand, GaussianExpectation)
+    inner = [n for n in nodes if node.variable in free_symbols(n)]
     found = {}
     for n in inner:
         variable = sp.Dummy(real=True)
-        found[n] = _flat(n).xreplace({n.variable: variable})
+        found[n] = replaced(_flat(n), {n.variable: variable})
     return replaced(integrand, found)
 
 

@@ -14,7 +14,8 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ..expressions.functions import OwenT, erf_difference, erfcx, normal_cdf
-from ..expressions.regularity import reflectable
+from ..expressions.regularity import REFLECTABLE
+from ..expressions.shared_parts import replaced
 from ..gaussian.expectation import GaussianExpectation
 from ..losses.proximal import MoreauEnvelope, Proximal
 from .inner_averages import InnerAverage, InnerScale
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _ODD = (sp.sin, sp.tan, sp.tanh, sp.sinh, sp.erf, sp.atan, sp.asinh, sp.sign)
 _EVEN = (sp.cos, sp.cosh, sp.Abs)
 # In functions whose arguments can give off their sign.
-_REWRITTEN: dict[type[sp.Function], Callable[..., sp.Expr]] = {
+_REWRITTEN: dict[type[sp.Function], Callable[..., sp.Expr]] = REFLECTABLE | {
     normal_cdf: lambda u: (1 + sp.erf(u / sp.sqrt(2))) / 2,
     sp.erfc: lambda u: 1 - sp.erf(u),
     erfcx: lambda u: sp.exp(u**2) * (1 - sp.erf(u)),
@@ -33,7 +34,11 @@ _REWRITTEN: dict[type[sp.Function], Callable[..., sp.Expr]] = {
 }
 
 
-def parity_under(value: sp.Expr, reflection: Mapping[sp.Expr, sp.Expr]) -> int | None:
+def parity_under(
+    value: sp.Expr,
+    reflection: Mapping[sp.Expr, sp.Expr],
+    comparable: Callable[[sp.Expr], sp.Expr] | None = None,
+) -> int | None:
     """Return 1 or -1 if a reflection provably leaves a value or changes its sign, else None.
 
     Parameters
@@ -41,16 +46,41 @@ def parity_under(value: sp.Expr, reflection: Mapping[sp.Expr, sp.Expr]) -> int |
     value : Expr
     reflection : mapping from Expr to Expr
         What each symbol or applied function becomes.
+    comparable : callable, optional
+        A :class:`Comparable` of values with which this one shares parts.
     """
-    comparable = _Comparable()
+    comparable = comparable or Comparable()
+    parity = _by_parts(value, reflection, comparable)
+    if parity is not None:
+        return parity
     here = comparable(value)
-    there = comparable(value.xreplace(dict(reflection)))
+    there = comparable(replaced(value, reflection))
     if here == there or sp.expand(here - there) == 0:
         return 1
     return -1 if sp.expand(here + there) == 0 else None
 
 
-class _Comparable:
+def _by_parts(
+    value: sp.Expr,
+    reflection: Mapping[sp.Expr, sp.Expr],
+    comparable: Callable[[sp.Expr], sp.Expr],
+) -> int | None:
+    """Return the parity that terms and factors have each by itself; None is not known."""
+    if isinstance(value, sp.Add | sp.Mul):
+        found = set()
+        sign = 1
+        for part in value.args:
+            parity = _by_parts(part, reflection, comparable)
+            if parity is None:
+                return None
+            found.add(parity)
+            sign *= parity
+        return sign if value.is_Mul else found.pop() if len(found) == 1 else None
+    here, there = comparable(value), comparable(replaced(value, reflection))
+    return 1 if here == there else -1 if here == -there else None
+
+
+class Comparable:
     """Writes expressions as polynomials in marks, one for each function of each argument."""
 
     def __init__(self) -> None:
@@ -87,11 +117,8 @@ class _Comparable:
         return self._mark(value)
 
     def _function(self, value: sp.Expr) -> sp.Expr:
-        written = reflectable(value)
-        if written == value and type(value) in _REWRITTEN:
-            written = _REWRITTEN[type(value)](*value.args)
-        if written != value:
-            return self(written)
+        if type(value) in _REWRITTEN:
+            return self(_REWRITTEN[type(value)](*value.args))
         arguments = [self._expanded(a) for a in value.args]
         if isinstance(value, OwenT):
             (_, h), (sign, a) = map(_unsigned, arguments)
@@ -168,8 +195,10 @@ def averages_are_even(
     # The node of a table is that of the line, whose reflection has been done by its sign.
     marks = {f: sp.Dummy(real=True, nonnegative=f.is_nonnegative) for f in definitions}
     reflection = {marks.get(f, f): value.xreplace(marks) for f, value in applied.items()}
+    comparable = Comparable()
     return all(
-        parity_under(f.xreplace(meaning).xreplace(marks), reflection) == 1 for f in integrands
+        parity_under(replaced(replaced(f, meaning), marks), reflection, comparable) == 1
+        for f in integrands
     )
 
 
