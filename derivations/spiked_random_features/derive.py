@@ -246,7 +246,6 @@ def _derivation(student: str, teacher: str, **case: Any) -> Derivation:
     with deriving(f"{student} features", 1):
         model = symbolic_model(student, teacher, **case)
         program, definitions = model.program, model.free_energy.free_energy.definitions
-        scales = set(program.sizes.values())
         mapping_source = mapping_error = ""
         try:
             mapping_source = mapping_functions(model.student, model.teacher)
@@ -263,7 +262,7 @@ def _derivation(student: str, teacher: str, **case: Any) -> Derivation:
             table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
             names=tuple(map(str, program.tables[1:])),
             outputs=tuple(map(str, program.outputs)),
-            results=tuple(str(x) for x in program.outputs if x not in scales),
+            results=tuple(model.lowered.results),
             measured=tuple(map(str, program.magnitudes)),
             even=program.even,
             unknowns=tuple(map(str, program.newton_unknowns)),

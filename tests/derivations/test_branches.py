@@ -20,7 +20,7 @@ from giantstep.derivations.kernels.branch_search import (
     Search,
     checked_options,
 )
-from giantstep.derivations.kernels.branches import BranchDiagram
+from giantstep.derivations.kernels.branches import COLUMNS, BranchDiagram
 from giantstep.derivations.kernels.families import Extremum, Family
 from giantstep.derivations.kernels.phase_diagram import PhaseDiagram, Plane
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
@@ -472,6 +472,8 @@ def test_diagrams_are_read_from_documents(hysteresis, kernel):
     assert read.to_dataset().identical(table) and table.attrs["beta"] == 1.5
     # Not the overlap of the models here that has the same name.
     assert table.m.attrs["long_name"] == "m, unknown"
+    branch = hysteresis.branches[0]
+    assert {*table.data_vars} - {"h", *branch.unknowns, *branch.outputs} <= {*COLUMNS}
     axes = hysteresis.plot()
     assert {"-", "--"} <= {line.get_linestyle() for line in axes.lines}
     # Aligned at one relation, which rows that are broken later need.

@@ -7,14 +7,12 @@ from dataclasses import replace
 
 import pytest
 import sympy as sp
-from sympy.core.random import rng
 
 import giantstep as gs
 from giantstep.derivations.conjectures.problem import problems
 from giantstep.derivations.conjectures.proofs import NotProven, attempt
 from giantstep.derivations.conjectures.statements import Comparison, Monotone, read_statement
 from giantstep.errors import ExpressionError, ParameterError
-from giantstep.symbolic.expressions.factors import repeatable
 
 STEP = gs.OneGradientStep("erf", "erf", alpha=2, beta=1)
 NOISY = gs.OneGradientStep("erf", "erf", alpha=2, beta=1, noise_variance=0.25)
@@ -282,11 +280,3 @@ def test_counterexamples_are_simple_where_conditions_hold():
         "x + y <= 1", {"x": (0, 2), "y": (0, 2)}, where="3*x + 2*y >= 19/4", progress=False
     )
     assert "at x = 1, y = 1\n" in str(found)
-
-
-def test_factorisations_draw_the_same_points_each_time():
-    """About one choice of twelve SymPy expands a numerator of the second statement for minutes."""
-    drawn = repeatable(lambda _: rng.random())
-    before = rng.getstate()
-    assert drawn(sp.S.One) == drawn(sp.S.One)
-    assert rng.getstate() == before

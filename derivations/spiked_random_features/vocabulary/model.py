@@ -482,8 +482,6 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum[Solution]):
     )
     _expanded = given_by(f"{_HERE}.expansions.expand", "letters_expansion")
 
-    # ------------------------------------------------------------------ biases
-
     def spectrum(self, **question: Any) -> NoReturn:
         """Refuse: the spectrum is known of features whose rows are of one kind.
 
@@ -496,6 +494,8 @@ class VocabularyFeatures(SavedModel, DifferencedOptimum[Solution]):
             "the spectrum is known of one kind of rows, and these features are letters; use "
             "SpikedRandomFeatures"
         )
+
+    # ------------------------------------------------------------------ biases
 
     def with_biases(self, biases: Any) -> VocabularyFeatures:
         """Return the model with other biases, given as to the class, in place of its own."""
