@@ -20,7 +20,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix
 
 from ...errors import ParameterError, UnsupportedExpressionError
 from ...runtime.quadrature import legendre_panels
@@ -248,12 +248,28 @@ class LineAverages:
             raise self._too_sharp()
         if len(u) * len(y) < _FEW_ENTRIES:
             return u, w, self.law(u, y)
-        rows = []
+        densities, columns, lengths = [], [], [np.zeros(1, int)]
         for block in _blocks(len(u)):
-            law = self.law(u[block], y)
-            law[law < _LEAST_DENSITY] = 0.0
-            rows.append(csr_matrix(law))
-        return u, w, vstack(rows, format="csr")
+            seen = self._seen_labels(u[block])
+            law = self.law(u[block], y[seen])
+            large = law >= _LEAST_DENSITY
+            densities.append(law[large])
+            columns.append(np.nonzero(large)[1] + seen.start)
+            lengths.append(large.sum(axis=1))
+        ends = np.cumsum(np.concatenate(lengths))
+        entries = np.concatenate(densities), np.concatenate(columns), ends
+        return u, w, csr_matrix(entries, (len(u), len(y)))
+
+    def _seen_labels(self, u: Array) -> slice:
+        """Return which labels can have a density at any of the points, (U,); all of a given law."""
+        y, noise = self._labels[0], self.channel.noise_variance
+        if self.channel.function is None or not noise:
+            return slice(0, len(y))
+        exponent = -math.log(_LEAST_DENSITY) - min(math.log(2 * math.pi * noise) / 2, 0.0)
+        reach = math.sqrt(2 * noise * exponent)
+        values = self.function(u)
+        low, high = np.searchsorted(y, [values.min() - reach, values.max() + reach])
+        return slice(int(low), int(high))
 
     def _too_sharp(self) -> ParameterError:
         return ParameterError(

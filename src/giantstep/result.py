@@ -170,7 +170,7 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
                 for key, one in value.items():
                     symbol = about.symbols.get(key, "")
                     result.append(self._row(key, replace(about, words=key, symbol=symbol), one))
-            elif value is not None and value != () and not _is_nan(value):
+            elif not (value is None or _is_empty(value) or _is_nan(value)):
                 result.append(self._row(name, about, value))
         return result
 
@@ -366,6 +366,10 @@ def _with_error(value: Any, error: Any) -> tuple[float, Any] | None:
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _is_empty(value: object) -> bool:
+    return isinstance(value, str | tuple) and not value
 
 
 def _is_nan(value: Any) -> bool:

@@ -98,6 +98,19 @@ def test_the_committee_specialises_at_the_reference_values():
     assert found == pytest.approx(expected, rel=1e-12)
 
 
+def test_densities_of_labels_are_computed_where_they_are_seen():
+    """All of a law whose values reach far beyond its noise, whose matrix is sparse."""
+    averages = LineAverages(read_channel("z**3", noise_variance=0.2))
+    u, _, seen = averages._matrix(0.5)
+    law = averages.law(u, averages._labels[0])
+    assert seen.nnz < law.size / 10
+    assert np.array_equal(seen.toarray(), np.where(law < 1e-40, 0.0, law))
+
+
+def test_thresholds_without_a_closed_form_say_nothing_of_one():
+    assert "exactly" not in str(MultiIndex("abs(z) - 1", noise_variance=0.05).thresholds())
+
+
 LADDER = {
     "tanh, noise .1": ("tanh", 0.1), "erf, noise .25": ("erf", 0.25), "sin, noise .1": ("sin", 0.1),
     "sign, no noise": ("sign", 0.0), "relu (raw), no noise": ("relu", 0.0),
