@@ -100,8 +100,8 @@ def test_the_committee_specialises_at_the_reference_values():
 
 def test_densities_of_labels_are_computed_where_they_are_seen():
     """All of a law whose values reach far beyond its noise, whose matrix is sparse."""
-    averages = LineAverages(read_channel("z**3", noise_variance=0.2))
-    u, _, seen = averages._matrix(0.5)
+    averages = LineAverages(read_channel("z**3", noise_variance=1))
+    u, _, seen = averages._matrix(1.0)
     law = averages.law(u, averages._labels[0])
     assert seen.nnz < law.size / 10
     assert np.array_equal(seen.toarray(), np.where(law < 1e-40, 0.0, law))
