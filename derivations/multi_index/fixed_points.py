@@ -109,9 +109,15 @@ class FixedPoints:
         return abs(self._levels[1].at(overlap)[0] / found - 1) if found else 0.0
 
     def error(self, overlap: float) -> float:
-        """Return the estimated error of a fixed point."""
-        relative = self.information_error(overlap) if 0 < overlap < 1 else 0.0
-        return max(relative, 1e-15) * max(overlap * (1 - overlap) * 4, 1e-3)
+        """Return the estimated error of a fixed point, which grows where α(q) is flat."""
+        if not 0 < overlap < 1:
+            return 1e-18
+        step = 1e-3 * overlap * (1 - overlap)
+        ends = [self._roughly(overlap + sign * step) for sign in (-1, 1)]
+        rise = abs(ends[1] - ends[0]) / (step * sum(ends))
+        moved = 2 / rise if rise else math.inf
+        relative = max(self.information_error(overlap), 1e-15)
+        return relative * max(overlap * (1 - overlap) * 4, moved, 1e-3)
 
     def alpha(self, overlap: float) -> float:
         """Return the sample complexity whose fixed point has this overlap."""
@@ -161,7 +167,7 @@ class FixedPoints:
 
     def reached(self, alpha: float) -> Reached:
         """Return all fixed points, that of AMP and that of Bayes."""
-        q, a = self._extended(alpha)
+        q, a = self._with_turns(alpha, *self._extended(alpha))
         if self.starts:
             q, a = np.append(0.0, q), np.append(0.0, a)
         roots = []
@@ -180,20 +186,40 @@ class FixedPoints:
         best = max(candidates, key=lambda x: self.free_entropy(x, alpha))
         return Reached(tuple(roots), first, best)
 
+    def _with_turns(self, alpha: float, q: Array, a: Array) -> tuple[Array, Array]:
+        """Return the curve with its spinodals where α is between one and the next point."""
+        rises = np.diff(a)
+        turns = np.flatnonzero(rises[:-1] * rises[1:] < 0) + 1
+        beyond = (alpha - a[turns]) * np.sign(rises[turns - 1])
+        steps = np.maximum(abs(rises[turns - 1]), abs(rises[turns]))
+        if not np.any((beyond >= 0) & (beyond < steps)):
+            return q, a
+        more = np.array(self.spinodals).T if self.spinodals else np.empty((2, 0))
+        order = np.argsort(np.append(q, more[0]))
+        return np.append(q, more[0])[order], np.append(a, more[1])[order]
+
     def _root(self, alpha: float, low: float, high: float) -> float:
         """Return the overlap between two points of the rough curve, by the accurate one."""
-        near = brentq(
-            lambda x: (self._roughly(x) if x else 0.0) - alpha, low, high, xtol=1e-9
-        )  # fmt: skip
-        width = 1e-6 * min(near, 1 - near)
-        for _ in range(8):
+
+        def roughly(x: float) -> float:
+            return (self._roughly(x) if x else 0.0) - alpha
+
+        def accurately(x: float) -> float:
+            return (self.alpha(x) if x else 0.0) - alpha
+
+        a, b, near = low, high, (low + high) / 2
+        # At a spinodal the rough curve may stay on one side.
+        if known := roughly(low) * roughly(high) <= 0:
+            near = brentq(roughly, low, high, xtol=1e-9)
+            width = 1e-6 * min(near, 1 - near)
             a, b = max(near - width, low), min(near + width, high)
-            ends = (self.alpha(a) if a else 0.0) - alpha, self.alpha(b) - alpha
-            if ends[0] * ends[1] <= 0:
-                return float(brentq(
-                    lambda x: (self.alpha(x) if x else 0.0) - alpha, a, b, xtol=_XTOL, rtol=_RTOL
-                ))  # fmt: skip
+        for _ in range(8):
+            if accurately(a) * accurately(b) <= 0:
+                return float(brentq(accurately, a, b, xtol=_XTOL, rtol=_RTOL))
+            if not known:
+                break
             width *= 30
+            a, b = max(near - width, low), min(near + width, high)
         raise ConvergenceError(
             f"alpha = {alpha:.10g} is so close to a spinodal that the overlap near {near:.6g} is "
             "not resolved; move it a little"
@@ -240,8 +266,7 @@ class FixedPoints:
         (begins, low), (ends_at, top) = turns[0], turns[-1]
 
         def difference(alpha: float) -> float:
-            # Below its spinodal the branch of AMP may be 0, which is none of the overlaps; next to
-            # a spinodal the rough curve may miss both of two roots.
+            # Below its spinodal the branch of AMP may be 0, which is none of the overlaps.
             found = self.reached(alpha)
             below, above = min(found.amp, ends_at), max((begins, *found.overlaps))
             return self.free_entropy(below, alpha) - self.free_entropy(above, alpha)

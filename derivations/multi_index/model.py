@@ -445,6 +445,8 @@ class MultiIndex(SavedModel, HasOptima):
         reached = self.fixed_points.reached(ratio)
         points, bayes, amp = self.fixed_points, reached.bayes, reached.amp
         error, amp_error = (self.function_error(q) for q in (bayes, amp))
+        accuracy = points.error(bayes)
+        amp_accuracy = accuracy if amp == bayes else points.error(amp)
         two = len(self.channel.probabilities) == 2
         angles = [math.acos(min(math.sqrt(q), 1.0)) / math.pi if two else math.nan for q in
                   (bayes, amp)]  # fmt: skip
@@ -455,7 +457,7 @@ class MultiIndex(SavedModel, HasOptima):
             first_iterate=ratio * at_start / (1 + ratio * at_start),
             free_entropy=points.free_entropy(bayes, ratio), fixed_points=reached.overlaps,
             overlaps=(), amp_overlaps=(), regime=self._regime(bayes, amp),
-            errors={"overlap": points.error(bayes)},
+            errors={"overlap": accuracy, "amp_overlap": amp_accuracy},
             rests_on=(
                 "stationarity of the replica-symmetric free entropy, proven for one index; "
                 f"quadrature, two levels compared; {self._threshold.reason}"
@@ -601,7 +603,9 @@ class MultiIndex(SavedModel, HasOptima):
         least = [float(np.linalg.eigvalsh(matrix)[0]) for matrix in (bayes, amp)]
         first = points.at(1, np.zeros((size, size))).information if shown else amp * 0
         strongest = alpha * float(np.linalg.eigvalsh(first)[-1])
-        errors = [self.function_error(x) for x in ((bayes,) if bayes is amp else (bayes, amp))]
+        different = (bayes,) if bayes is amp else (bayes, amp)
+        errors = [self.function_error(x) for x in different]
+        accuracy = [max(points.error(x, alpha), 1e-11) for x in different]
         return OptimalEstimation(
             alpha=alpha, overlap=least[0], amp_overlap=least[1],
             error=errors[0], amp_error=errors[-1],
@@ -610,7 +614,10 @@ class MultiIndex(SavedModel, HasOptima):
             free_entropy=points.free_entropy(bayes, alpha), fixed_points=(),
             overlaps=tuple(bayes.ravel().tolist()), amp_overlaps=tuple(amp.ravel().tolist()),
             regime=self._regime(*least) if max(least) > 1e-6 else "some direction is not learned",
-            errors={"overlap": max(points.error(bayes, alpha), 1e-11)},
+            errors={
+                "overlap": accuracy[0], "overlaps": accuracy[0],
+                "amp_overlap": accuracy[-1], "amp_overlaps": accuracy[-1],
+            },
             rests_on=(
                 "replica-symmetric free entropy; iterated from small overlaps of broken symmetry "
                 "and from large ones, the larger free entropy is Bayes; quadrature, two levels "

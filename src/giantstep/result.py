@@ -204,17 +204,17 @@ class Result(SentWithDigits, Page, Typeset, Drawn, JsonDocument):
         error : number, optional
             Estimated absolute error, which decides how many of the digits asked for hold.
         significant : int
-            Digits of floats.
+            Digits of floats; fewer where the error reaches into them.
         """
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, tuple):
-            return f"[{', '.join(self.text(x, significant=significant) for x in value)}]"
+            return f"[{', '.join(self.text(x, error, significant=significant) for x in value)}]"
         if hasattr(value, "free_symbols") or not isinstance(value, float) | hasattr(value, "_mpf_"):
             return str(value)
         digits = getattr(self, "digits", None)
         if digits is None or isinstance(value, float) or not math.isfinite(value):
-            return f"{float(value):.{significant}g}"
+            return f"{float(value):.{_shown_digits(float(value), error, significant)}g}"
         return held_digits(value, digits, error)
 
     def page(self) -> Iterable[Block]:
@@ -366,6 +366,15 @@ def _with_error(value: Any, error: Any) -> tuple[float, Any] | None:
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _shown_digits(value: float, error: Any, significant: int) -> int:
+    """Return how many digits of a float to show: none beyond the first that the error changes."""
+    size = abs(float(error)) if error is not None else 0.0
+    if not (value and 0 < size < math.inf and math.isfinite(value)):
+        return significant
+    places = math.floor(math.log10(abs(value))) - math.floor(math.log10(size))
+    return min(max(places + 1, 1), significant)
 
 
 def _is_empty(value: object) -> bool:

@@ -111,6 +111,19 @@ def test_thresholds_without_a_closed_form_say_nothing_of_one():
     assert "exactly" not in str(MultiIndex("abs(z) - 1", noise_variance=0.05).thresholds())
 
 
+@pytest.mark.parametrize("alpha", [1.128, 1.12847])
+def test_amp_stays_below_a_spinodal_between_two_points_of_the_curve(alpha):
+    """Both roots lie between the spinodal, α = 1.128471406672 at q = .84664572, and its neighbour."""
+    model = MultiIndex("abs")
+    found = model.solve(alpha=alpha)
+    assert found.overlap == 1
+    below, above = found.fixed_points[:2]
+    assert 0.82 < found.amp_overlap == below < 0.84664572 < above < 0.87
+    assert [model.fixed_points.alpha(q) for q in (below, above)] == pytest.approx([alpha] * 2)
+    # The error of the sample complexity, 1e-15, over its slope there.
+    assert found.errors["amp_overlap"] > 3 * found.errors["overlap"] + 3e-14
+
+
 LADDER = {
     "tanh, noise .1": ("tanh", 0.1), "erf, noise .25": ("erf", 0.25), "sin, noise .1": ("sin", 0.1),
     "sign, no noise": ("sign", 0.0), "relu (raw), no noise": ("relu", 0.0),
