@@ -55,6 +55,8 @@ from .thresholds import EASY, TRIVIAL, Threshold, label_moments, specialising, w
 Array = NDArray[np.float64]
 
 _START = 1e-3
+# Shares of the largest information that quadrature does not tell from none.
+_HIDDEN = 1e-6
 _TRAJECTORY = 25
 _FARTHEST_OVERLAP = 0.999
 
@@ -635,14 +637,13 @@ class MultiIndex(SavedModel, HasOptima):
         alpha : float
         start : float or array (K, K), optional
             First overlap, of several directions a number times the unit matrix, or the overlap
-            matrix; by default 0 where labels show a direction at first order, else 0.001, because 0
-            is a fixed point there.
+            matrix; by default 0 in directions that labels show at first order and 0.001 in the
+            others, where 0 is a fixed point.
         steps : int
         """
         ratio, count = positive_number("alpha", alpha), whole_number("steps", steps)
         threshold = self._threshold
-        first = 0.0 if threshold.kind == TRIVIAL else _START
-        overlap = self._checked_overlap(first if start is None else start)
+        overlap = self._first_overlap() if start is None else self._checked_overlap(start)
         one, found = np.eye(self.channel.directions), [overlap]
         for _ in range(count):
             conjugate = ratio * self._information(found[-1])
@@ -651,6 +652,14 @@ class MultiIndex(SavedModel, HasOptima):
         least = [float(np.linalg.eigvalsh(matrix)[0]) for matrix in found]
         matrices = tuple(tuple(x.ravel().tolist()) for x in found) if len(one) > 1 else ()
         return StateEvolution(ratio, least[0], tuple(least[1:]), matrices, growth)
+
+    def _first_overlap(self) -> Array:
+        one = np.eye(self.channel.directions)
+        if self._threshold.kind != TRIVIAL:
+            return _START * one
+        shown, vectors = np.linalg.eigh(self._information(0 * one))
+        hidden = vectors[:, shown < _HIDDEN * shown[-1]]
+        return np.asarray(_START * hidden @ hidden.T)
 
     def _information(self, overlap: Array) -> Array:
         if self.channel.directions > 1:

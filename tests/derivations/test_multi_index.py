@@ -113,7 +113,7 @@ def test_thresholds_without_a_closed_form_say_nothing_of_one():
 
 @pytest.mark.parametrize("alpha", [1.128, 1.12847])
 def test_amp_stays_below_a_spinodal_between_two_points_of_the_curve(alpha):
-    """Both roots lie between the spinodal, α = 1.128471406672 at q = .84664572, and its neighbour."""
+    """Both roots lie next to the spinodal, α = 1.128471406672 at q = .84664572."""
     model = MultiIndex("abs")
     found = model.solve(alpha=alpha)
     assert found.overlap == 1

@@ -1,6 +1,7 @@
 """Index models of several directions: averages, message passing, errors, staircases."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -317,3 +318,12 @@ def test_counted_work_chooses_the_levels():
     assert three.level(0.8 * np.eye(3)) == ROUGH
     work = [three.levels[k].work(0.5 * np.eye(3)) for k in (COARSE, ROUGH, USED, FINER)]
     assert work == sorted(work)
+
+
+def test_state_evolution_leaves_the_fixed_point_of_the_directions_shown_first():
+    """Labels show x1 at first order and x2 at second: 0 is a fixed point of its overlap."""
+    found = MultiIndex("x1 + x2**2", noise_variance=0.5).state_evolution(alpha=2, steps=3)
+    first, *later = (np.reshape(x, (2, 2)) for x in found.matrices)
+    assert first == pytest.approx(np.diag([0.0, 1e-3]), abs=1e-15)
+    growth = [x[1, 1] for x in (first, *later)]
+    assert later[0][0, 0] > 0.2 and all(1.5 * a < b for a, b in pairwise(growth))
