@@ -474,8 +474,9 @@ def test_diagrams_are_read_from_documents(hysteresis, kernel):
     assert table.m.attrs["long_name"] == "m, unknown"
     branch = hysteresis.branches[0]
     assert {*table.data_vars} - {"h", *branch.unknowns, *branch.outputs} <= {*COLUMNS}
-    axes = hysteresis.plot()
+    axes = hysteresis.plot(label="magnet")
     assert {"-", "--"} <= {line.get_linestyle() for line in axes.lines}
+    assert axes.get_legend_handles_labels()[1].count("magnet") == 1
     # Aligned at one relation, which rows that are broken later need.
     assert r"\text{spinodal}:\ R &= 0" in hysteresis.latex()
     assert r"\det" in hysteresis._repr_latex_()

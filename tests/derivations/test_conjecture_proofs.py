@@ -9,7 +9,7 @@ import sympy as sp
 
 import giantstep as gs
 from giantstep.derivations.conjectures.problem import read_range
-from giantstep.derivations.conjectures.signs import Undecided, signs_of
+from giantstep.derivations.conjectures.signs import Undecided, _Tower, signs_of
 from giantstep.errors import ParameterError
 
 pytest.importorskip("flint")
@@ -150,6 +150,11 @@ def test_a_zero_before_an_end_where_a_function_grows_is_not_missed():
     assert any("tends to -oo" in limit for limit in piece.chart.limits)
 
 
+def test_balls_are_as_narrow_as_a_narrow_gap():
+    found = verdict("cos(x) < 1 + 1/2**40", {"x": (-1, 1)}, method="branch and bound")
+    assert found.proved
+
+
 def test_signs_are_refused_where_a_function_is_not_known():
     x = sp.Symbol("x", real=True)
     for expr, low, high in [
@@ -160,6 +165,15 @@ def test_signs_are_refused_where_a_function_is_not_known():
             signs_of(expr, x, sp.Integer(low), sp.Integer(high))
     (piece,) = signs_of(1 / (x - 1), x, sp.S.Zero, sp.oo)
     assert piece.chart.signs == (-1, 1) and piece.chart.poles == (True,)
+
+
+def test_as_many_as_twelve_functions_are_looked_at():
+    x = sp.Symbol("x", real=True)
+    tower = _Tower(x, (sp.S.Zero, sp.S.One))
+    for k in range(12):
+        tower.element(sp.atan(x + k))
+    with pytest.raises(Undecided, match="too many functions"):
+        tower.element(sp.atan(x + 12))
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,7 @@ UNIT, BOX = {"x": (0, 1)}, {"x": (0, 1), "y": (0, 1)}
         ("().__class__ > 0", UNIT, {}, "cannot read"),
         (sp.Symbol("x", positive=True) > 1, {"x": (-1, 1)}, {}, "declared positive"),
         ("sin(x) < x", {"x": (1, 2)}, {"where": ["x > 3"]}, "no value of x"),
+        ("sin(x) < x", {"x": (1, 2)}, {"where": ["sin(1) > 1"]}, "never holds"),
         ("sin(x) < x", BOX, {"where": ["x < y", "y < x"]}, "contradict each other"),
         ("sin(x) < x", BOX, {"where": ["x + y == 3"]}, "nothing"),
         ("sin(x) < x", BOX, {"where": ["x**2 + y**2 > 3"]}, "no point of the ranges"),

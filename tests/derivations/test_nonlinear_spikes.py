@@ -301,6 +301,7 @@ def test_risk_over_step_sizes_has_every_form():
     assert found.edges and type(found).from_json(found.to_json()).edges == found.edges
     labels = [line.get_label() for line in found.plot().lines]
     assert {"all degrees", "spiked random features", "linear spike", "large widths"} <= {*labels}
+    np.testing.assert_array_equal(found.plot("risk_linear").lines[0].get_ydata(), data.risk_linear)
     networks = {
         name: ("step_size", values)
         for name, values in (("risk_mean", [0.5, 0.4]), ("risk_standard_error", [0.01, 0.02]))

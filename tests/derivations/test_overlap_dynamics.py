@@ -101,7 +101,8 @@ def test_averages_are_those_of_learning_dynamics(name):
 @pytest.mark.parametrize(
     ("student", "teacher", "readout", "tolerance"),
     [
-        ("erf", "erf(x1)", [1.0], 1e-12),
+        # A steep teacher: the coarser of the two grids misses by a thousand times as much.
+        ("erf", "erf(4*x1)", [1.0], 1e-11),
         pytest.param("erf", "x1 + He(3, x1)/6", [1.0, -0.5], 1e-9, marks=pytest.mark.slow),
         pytest.param("z + He(2, z)/2", "x1 + x1*x2", [0.5, -0.3], 1e-9, marks=pytest.mark.slow),
         pytest.param("relu", "relu(x1)", [1.0, 0.5], 1e-12, marks=pytest.mark.slow),

@@ -2,14 +2,17 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import sympy as sp
 
 import giantstep as gs
+from giantstep.derivations.spiked_random_features.differentiation import OF_STEP
 from giantstep.derivations.spiked_random_features.vocabulary.kernel import (
     first_values,
+    letter_directions,
     letter_values,
 )
 from giantstep.errors import CertificationError, ParameterError
@@ -139,6 +142,22 @@ def test_sensitivities_with_the_complete_leading_order():
         model.at(step_size=2.0 + h).solve(alpha=2, ridge=0.1).test_error for h in (step, -step)
     )
     assert slope == pytest.approx((high - low) / (2 * step), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", OF_STEP)
+def test_rates_of_letters_are_differences(name):
+    # An activation with a mean, so that the output of all letters counts.
+    model: Any = gs.VocabularyFeatures(
+        "relu", "sin", [0.5, 1.5], [0.3, 0.7], step_size=2.0, alpha0=30, noise_variance=0.2,
+        allow_non_odd=True,
+    )  # fmt: skip
+    rates = letter_directions(model, exact=False).moving[name]
+    value = getattr(model, name)
+    high, low = (
+        letter_values(model.at(**{name: value * (1 + h)}).parameters) for h in (1e-5, -1e-5)
+    )
+    for part in ("spike_strength_1", "bulk_variance_1", "spike_strength_2", "bulk_variance_2"):
+        assert rates[part] == pytest.approx((high[part] - low[part]) / (2e-5 * value), rel=1e-6)
 
 
 def random_letters(random, count):

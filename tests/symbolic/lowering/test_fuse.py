@@ -4,7 +4,14 @@ import random
 
 import sympy as sp
 
-from giantstep.symbolic.lowering.fuse import Explicit, FreshSymbols, NewtonTask, fuse, magnitude
+from giantstep.symbolic.lowering.fuse import (
+    Abs,
+    Explicit,
+    FreshSymbols,
+    NewtonTask,
+    fuse,
+    magnitude,
+)
 from giantstep.symbolic.systems.equations import Equation, block_structure
 
 x, y = sp.symbols("x y", positive=True)
@@ -125,3 +132,9 @@ def test_magnitude_bounds_every_partial_sum():
     assert size == sp.Rational(3, 2) + sp.Rational(9, 2) + sp.Rational(1, 2) * (
         sp.Rational(3, 2) + 2
     )
+
+
+def test_an_absolute_value_asks_no_more_than_whether_its_argument_is_a_number():
+    # SymPy's own sees that x + y is positive.
+    assert isinstance(Abs(x + y), Abs) and Abs(-x - y) == Abs(x + y)
+    assert Abs(sp.Integer(-2)) == 2

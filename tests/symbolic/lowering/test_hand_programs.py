@@ -143,3 +143,10 @@ def test_what_is_not_solved_is_no_number_and_harms_no_other_row(target, name, po
 def test_moves_of_the_fixed_point_come_after_steps_that_fail(file_of):
     info = file_of("cosine", "numpy").module.solve_many([[0.1], [50.0], [-3.0]])[2]
     assert np.all(info[:, 0] > 12)
+
+
+def test_what_any_later_step_reads_is_left_by_newtons_method():
+    (newton,) = hand.arctangent(False).steps
+    later = (hand.Assign(hand.r2, hand.r1 + hand.y), hand.Assign(hand.w, hand.r2))
+    found = hand.program("later", (hand.a, hand.b), (newton, *later), (hand.w,))
+    assert found.left_by(newton) == [hand.r1]

@@ -104,6 +104,13 @@ def test_pi_with_e_is_certified():
     assert first.subspace.dimension == 1
     second = spans.grow(first.subspace, 1)
     assert second.subspace.is_whole and second.basis == "certified"
+    # A factor that vanishes up to 300 digits.
+    number = sp.pi + sp.E
+    x1, x2 = sp.symbols("x1 x2", real=True)
+    spans = ClosedSymbolSpans(
+        target(sp.sign(x1) + (number - sp.Rational(str(number.evalf(300)))) * x2)
+    )
+    assert spans.grow(Subspace.spanned_by([[1, 0]]), 1).basis == "certified"
 
 
 @pytest.mark.parametrize(
