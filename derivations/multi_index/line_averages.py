@@ -39,7 +39,8 @@ PANELS = (3.0, 1.5, 1.0, 0.66)
 _FAR = 9.5
 # Up to where labels are seen, and sharp laws resolved: what is beyond has a mass of 1e-15.
 _SEEN = 9.0
-_RESOLVED = 8.0
+# On the rough level up to 1e-9, which brackets what finer ones find.
+_RESOLVED = (6.0, 8.0, 8.0, 8.0)
 # The score bends faster in ω than the posterior does in u.
 _OF_MEANS = 0.6
 _OF_NOISE, _LABEL_STEP = 2.5, 0.3
@@ -47,7 +48,7 @@ _ROWS = 64
 _SEARCHED = 8001
 _MOST_PIECES = 200
 _BISECTIONS, _NEWTON = 52, 3
-_MOST_ENTRIES = 3 * 10**8
+_MOST_ENTRIES, _MOST_PANELS = 10**8, 3 * 10**4
 _FEW_ENTRIES, _LEAST_DENSITY = 10**6, 1e-40
 _LEAST = 1e-290
 # Exponent below which a preimage has no share in a label.
@@ -92,7 +93,7 @@ class LineAverages:
 
     def __init__(self, channel: Channel, level: int = 0) -> None:
         self.channel, self.level = channel, level
-        self.panel = PANELS[level]
+        self.panel, self.resolved = PANELS[level], _RESOLVED[level]
         self.breaks = [float(b) for b in channel.breaks]
 
     # ------------------------------------------------------------------ averages
@@ -191,11 +192,11 @@ class LineAverages:
         left, right = edges[:-1], edges[1:]
         inside = left[:, None] + (right - left)[:, None] * np.linspace(0.01, 0.99, 9)
         slopes = np.abs(self.derivative(inside)).max(axis=1)
-        seen = np.minimum(np.abs(left), np.abs(right)) < _RESOLVED
+        seen = np.minimum(np.abs(left), np.abs(right)) < self.resolved
         pieces = np.ceil(
             np.where(seen, slopes * (right - left), 0) / (self.panel * _OF_NOISE * self._sharpness)
         ).astype(int)
-        if pieces.sum() > _MOST_ENTRIES // 10**4:
+        if pieces.sum() > _MOST_PANELS:
             raise self._too_sharp()
         parts = [
             np.linspace(a, b, max(n, 1) + 1)[:-1]
@@ -233,7 +234,7 @@ class LineAverages:
             count = math.ceil((high - low) * 4 / self.panel)
             y, w = legendre_panels(np.linspace(low, high, min(count, 400) + 1))
             return y.ravel(), w.ravel()
-        values = self.function(np.linspace(-_RESOLVED, _RESOLVED, 2001))
+        values = self.function(np.linspace(-self.resolved, self.resolved, 2001))
         step = _LABEL_STEP * self.panel * math.sqrt(channel.noise_variance)
         reach = _SEEN * math.sqrt(channel.noise_variance)
         y = np.arange(values.min() - reach, values.max() + reach + step, step)
@@ -244,13 +245,13 @@ class LineAverages:
         """Return nodes and weights in u, and the law of labels there, (U, m), sparse if sharp."""
         u, w = self._line(variance, 1.0, density=False)
         y = self._labels[0]
-        if len(u) * len(y) > _MOST_ENTRIES:
-            raise self._too_sharp()
         if len(u) * len(y) < _FEW_ENTRIES:
             return u, w, self.law(u, y)
+        blocks = [(block, self._seen_labels(u[block])) for block in _blocks(len(u))]
+        if _ROWS * sum(seen.stop - seen.start for _, seen in blocks) > _MOST_ENTRIES:
+            raise self._too_sharp()
         densities, columns, lengths = [], [], [np.zeros(1, int)]
-        for block in _blocks(len(u)):
-            seen = self._seen_labels(u[block])
+        for block, seen in blocks:
             law = self.law(u[block], y[seen])
             large = law >= _LEAST_DENSITY
             densities.append(law[large])
