@@ -26,6 +26,7 @@ from ...numeric.branches import (
     FOLD,
     LONG,
     LOST,
+    MARGIN,
     MOST_POINTS,
     SAME,
     Curve,
@@ -367,8 +368,8 @@ class Search(Solutions):
             stable=stable,
             special=special,
             ends=(
-                self._end(curve.start, curve.points[0], face),
-                self._end(curve.end, curve.points[-1], face),
+                self._end(curve.start, curve.points[0], curve.tangents[0], face),
+                self._end(curve.end, curve.points[-1], curve.tangents[-1], face),
             ),
             held=held,
         )
@@ -391,7 +392,7 @@ class Search(Solutions):
         y = np.array([*(p.unknowns[n] for n in names), p.value])
         return bool(np.all(np.array(gaps) <= 1e-4 * self.equations.sizes(y)[:-1]))
 
-    def _end(self, how: str, y: Array, face: Face) -> End:
+    def _end(self, how: str, y: Array, t: Array, face: Face) -> End:
         family, over = self.family, self.family.over
         value, x = float(y[-1]), dict(zip(family.names, y[:-1].tolist(), strict=True))
         if how == EDGE:
@@ -419,8 +420,13 @@ class Search(Solutions):
             size = self.equations.scale[k]
             for bound in (a, b):
                 if math.isfinite(bound) and abs(number - bound) <= _AT_BOUNDARY * size:
-                    reason = (
-                        f"{over} = {value:.10g}, where {name} leaves its domain through {bound:g}"
+                    # By a straight line: what decays never comes there.
+                    left = abs(number - bound) * abs(t[-1])
+                    decays = left > _AT_BOUNDARY * size * abs(t[k])
+                    reason = f"{over} = {value:.10g}, where {name} " + (
+                        f"is {bound:g} to {MARGIN:g} of its size, and is followed no further"
+                        if decays and number != bound
+                        else f"leaves its domain through {bound:g}"
                     )
             if abs(number) > _FAR * size:
                 reason = f"{over} = {value:.10g}, where {name} runs off"
@@ -463,7 +469,8 @@ class Search(Solutions):
         # By rows or by columns, what belongs to these places follows from the rest.
         both = np.vstack([found, null_vectors(matrix.T, size)]) if len(found) > 1 else found
         ones = scipy.linalg.qr(both, mode="r", pivoting=True)[1][: len(found)]
-        return np.linalg.solve(found[:, ones], found), ones.tolist()
+        units: Array = np.linalg.solve(found[:, ones], found)
+        return units, ones.tolist()
 
     def _condition(self, kind: str, held: Mapping[str, float], *ones: str) -> Condition:
         """Return a condition with the components of its null vectors that are one."""

@@ -165,6 +165,16 @@ def test_a_branch_ends_where_it_leaves_its_domain():
     assert "m leaves its domain through 1" in high.reason
 
 
+def test_what_decays_does_not_leave_its_domain():
+    # x = exp(−100β) for small x, which is never zero.
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {x: sp.exp(-beta / (x + sp.Rational(1, 100)))}, name="decay", parameters=(beta,)
+    )
+    found = gs.lower(system).branches("beta", (0.1, 0.3), bounds={"x": (0, 0.01)}, starts=8)
+    (end,) = (e for b in found.branches for e in b.ends if "x is 0 to 1e-09" in e.reason)
+    assert end.value == pytest.approx(-0.01 * math.log(1e-11), rel=1e-3)
+
+
 def test_an_unknown_may_stay_at_any_end_of_its_domain():
     # A random graph (Erdős and Rényi, 1960): a vertex is outside of the giant component with
     # probability u = exp(c (u - 1)); u = 1 always solves this, and u < 1 leaves it at c = 1.
