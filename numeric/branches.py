@@ -705,6 +705,7 @@ def all_curves(
     return curves, np.concatenate(loose)
 
 
+@np.errstate(all="ignore")
 def usual_size(equations: Equations, y: Array, largest: float) -> float:
     """Return the size of the derivatives around a point, by scaled variables.
 
@@ -740,6 +741,7 @@ def null_vectors(matrix: Array, size: float) -> Array:
     return found
 
 
+@np.errstate(all="ignore")
 def isolated(equations: Equations, solutions: Array, *, away: float = _AWAY) -> NDArray[np.bool_]:
     """Tell which solutions (N, n + 1) are no points of a continuum at their parameter.
 
