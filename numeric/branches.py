@@ -55,6 +55,8 @@ _ASIDE = 0.3
 _NEARBY = 5.0
 # Singular values below this, in units of the largest, vanish at a crossing.
 _SINGULAR = 1e-7
+# The same of a solution that is next to one.
+_NEXT_TO = 1e-4
 # How far out of a step, in units of it, matrices may be singular that vary almost linearly on it.
 _OUTSIDE = 0.1
 # Directions in which branches may leave a crossing where two eigenvalues vanish: 22 degrees apart;
@@ -471,9 +473,20 @@ def between(equations: Equations, curve: Curve, place: int, share: float, end: A
     y, t = curve.points[place], curve.tangents[place]
     a = equations.sizes(y)
     fixed = (t / a)[None, None]
-    predicted = y + share * (end - y)
+    # In the same plane as the chord, on the parabola: next to a crossing another branch is near.
+    chord = (end - y) / a
+    straight = (chord @ t) * t
+    predicted = y + (share * straight + share**2 * (chord - straight)) * a
     found, good, _ = corrected(equations, predicted[None], fixed, most=20)
     return found[0] if good[0] else predicted
+
+
+def _tangent_at(
+    equations: Equations, curve: Curve, place: int, share: float, end: Array
+) -> tuple[Array, Array]:
+    """Return tangent and matrix at a share of the way from a point of a curve to the next one."""
+    along = curve.tangents[place]
+    return tangent(equations, between(equations, curve, place, share, end), along)
 
 
 def _heading(t: Array) -> float:
@@ -489,11 +502,10 @@ def _mark(
 
     A function that jumps, because the equations have a kink there, has none.
     """
-    along, (low, high) = curve.tangents[place], part
+    low, high = part
 
     def at(share: float) -> float:
-        share = low + share * (high - low)
-        return value(*tangent(equations, between(equations, curve, place, share, end), along))
+        return value(*_tangent_at(equations, curve, place, low + share * (high - low), end))
 
     share = zero_between(at)
     if share is not None and abs(at(share)) <= _JUMP * max(abs(at(0.0)), abs(at(1.0))):
@@ -518,10 +530,10 @@ def _mark_together(
     shares, count = np.sort(roots[near].real), int(near.sum())
     if count < 2:
         return False
-    along, inside = curve.tangents[place], np.clip(shares, 0.0, 1.0)
+    inside = np.clip(shares, 0.0, 1.0)
 
     def matrix(share: float) -> Array:
-        return tangent(equations, between(equations, curve, place, share, end), along)[1]
+        return _tangent_at(equations, curve, place, share, end)[1]
 
     left, sizes, right = np.linalg.svd(matrix(float(inside.mean())))
     if not np.isfinite(sizes).all():
@@ -661,7 +673,10 @@ def all_curves(
     curves: list[Curve] = []
     alone = isolated(equations, seeds)
     loose = [seeds[~alone]]
-    for seed, count in zip(seeds[alone], np.asarray(hits)[alone], strict=True):
+    order = np.flatnonzero(alone)
+    # At a crossing there is no tangent: its curves are found from elsewhere first.
+    order = order[np.argsort(_singular(equations, seeds[order]), kind="stable")]
+    for seed, count in zip(seeds[order], np.asarray(hits)[order], strict=True):
         on = (c for c in (*known, *curves) if lies_on(equations, c, seed, largest))
         curve = next(on, None)
         if curve is None:
@@ -703,6 +718,17 @@ def all_curves(
                 curves.append(new)
                 waiting.append(new)
     return curves, np.concatenate(loose)
+
+
+def _singular(equations: Equations, solutions: Array) -> NDArray[np.bool_]:
+    """Tell which solutions (N, n + 1) are at a crossing, or next to it."""
+    found = np.ones(len(solutions), dtype=bool)
+    if len(solutions):
+        scaled = equations.evaluate(solutions)[1] * equations.sizes(solutions)[:, None, :]
+        good = np.isfinite(scaled).all(axis=(1, 2))
+        sizes = np.linalg.svd(scaled[good], compute_uv=False)
+        found[good] = sizes[:, -1] <= _NEXT_TO * np.max(sizes, initial=0.0)
+    return found
 
 
 @np.errstate(all="ignore")

@@ -111,8 +111,9 @@ class Solutions:
             held = dict(ends)
             near = [np.append(x, value) for x in self._near_value(value, held)]
             if near:
-                # So near, no coarse rule has to come first.
-                equations = replace(self.on_face(held), rough=())
+                # So near, no coarse rule has to come first, and all is known to be resolved: at a
+                # crossing, where all derivatives may vanish, that is not seen.
+                equations = replace(self.on_face(held), evaluate=self.family.linearised, rough=())
                 there, _ = solutions_at(equations, np.array(near), most=30)
                 found += [(y, held) for y in there]
         return sorted(found, key=lambda item: item[0].tolist())
@@ -121,7 +122,7 @@ class Solutions:
         return replace(self.equations, held=tuple(map(self.family.names.index, held)))
 
     def _near_value(self, value: float, held: Mapping[str, float]) -> Iterator[Array]:
-        """Iterate over unknowns near a value, one for each step of a branch that contains it."""
+        """Iterate over unknowns near a value, for each step of a branch that contains it."""
         for branch in self.branches:
             if branch.held != held:
                 continue
@@ -132,6 +133,11 @@ class Solutions:
                     width = p[k + 1] - p[k]
                     share = (value - p[k]) / width if width else 0.0
                     yield x[k] + share * (x[k + 1] - x[k])
+                    # From a fold or a pitchfork on, unknowns go with the root of the distance.
+                    if k in branch.special:
+                        yield x[k] + math.sqrt(share) * (x[k + 1] - x[k])
+                    if k + 1 in branch.special:
+                        yield x[k + 1] + math.sqrt(1 - share) * (x[k] - x[k + 1])
 
 
 class Search(Solutions):
@@ -413,19 +419,20 @@ class Search(Solutions):
             reason = (
                 f"{over} = {value:.10g}, beyond which quadrature does not resolve the equations"
             )
+        nearest = _AT_BOUNDARY
         for k, (name, number) in enumerate(x.items()):
             if k in face:
                 continue
-            a, b = self.equations.lower[k], self.equations.upper[k]
             size = self.equations.scale[k]
-            for bound in (a, b):
-                if math.isfinite(bound) and abs(number - bound) <= _AT_BOUNDARY * size:
+            for bound in (self.equations.lower[k], self.equations.upper[k]):
+                gap = abs(number - bound) / size
+                if math.isfinite(bound) and gap <= nearest:
+                    nearest = gap
                     # By a straight line: what decays never comes there.
-                    left = abs(number - bound) * abs(t[-1])
-                    decays = left > _AT_BOUNDARY * size * abs(t[k])
+                    decays = 0 < _AT_BOUNDARY * abs(t[k]) < gap * abs(t[-1])
                     reason = f"{over} = {value:.10g}, where {name} " + (
                         f"is {bound:g} to {MARGIN:g} of its size, and is followed no further"
-                        if decays and number != bound
+                        if decays
                         else f"leaves its domain through {bound:g}"
                     )
             if abs(number) > _FAR * size:

@@ -122,6 +122,19 @@ def test_solutions_solve_the_equation(hysteresis):
     assert float(only.m) == pytest.approx(float(root), rel=1e-15)
 
 
+def test_solutions_at_transitions_and_next_to_them(kernel, hysteresis):
+    found = kernel.branches("beta", (0.5, 1.5), bounds=INSIDE, h=0, points=10, starts=4)
+    assert [s.m for s in found.at(1)] == [0]
+    # m³/3 = (β − 1)m to leading order, and next to a fold m − m* goes with the root, too.
+    near = [s.m for s in found.at(1 + 1e-8)]
+    assert near == pytest.approx([-math.sqrt(3e-8), 0, math.sqrt(3e-8)], rel=1e-6, abs=1e-15)
+    inside = min(p.value for p in hysteresis.spinodals) + 1e-9
+    values = [s.m for s in hysteresis.at(inside)]
+    assert len(values) == 3
+    for value in values:
+        assert value == pytest.approx(math.tanh(1.5 * (value + inside)), abs=1e-15)
+
+
 def test_the_second_order_transition_is_at_beta_one(kernel):
     found = kernel.branches("beta", (0.3, 2.5), bounds=INSIDE, h=0)
     (point,) = found.transitions
