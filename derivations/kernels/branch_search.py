@@ -476,7 +476,7 @@ class Search(Solutions):
         # By rows or by columns, what belongs to these places follows from the rest.
         both = np.vstack([found, null_vectors(matrix.T, size)]) if len(found) > 1 else found
         ones = scipy.linalg.qr(both, mode="r", pivoting=True)[1][: len(found)]
-        units: Array = np.linalg.solve(found[:, ones], found)
+        units = np.asarray(np.linalg.solve(found[:, ones], found), dtype=float)
         return units, ones.tolist()
 
     def _condition(self, kind: str, held: Mapping[str, float], *ones: str) -> Condition:
