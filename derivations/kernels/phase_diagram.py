@@ -402,7 +402,11 @@ class Plane:
             component = self._components.setdefault(key, component)
         values = {**_normalised(point, component), point.over: point.value, other: value}
         condition = replace(condition, component=component)
-        family = self._family(point, condition, cut, other)
+        try:
+            family = self._family(point, condition, cut, other)
+        except StructureError:
+            # The cut runs along the line: what holds there does not depend on its parameter.
+            return
         first = np.array([*(values.get(name, 0.0) for name in family.names), value])
         equations = family.equations(np.abs(first[:-1]))
         at = np.zeros((1, 1, len(first)))
