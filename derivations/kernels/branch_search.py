@@ -391,7 +391,7 @@ class Search(Solutions):
         crossings = (SECOND_ORDER, INSTABILITY)
         if p.kind != other.kind and not (p.kind in crossings and other.kind in crossings):
             return False
-        if abs(p.value - other.value) > 1e-6 * self.equations.scale[-1]:
+        if abs(p.value - other.value) > max(1e-6 * self.equations.scale[-1], p.error, other.error):
             return False
         names = self.family.names
         gaps = [abs(p.unknowns[n] - other.unknowns[n]) for n in names]
