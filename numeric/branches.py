@@ -10,7 +10,9 @@ Lengths are measured in scaled variables: each is divided by its typical size, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -51,6 +53,22 @@ MARGIN = 1e-9
 _ASIDE = 0.3
 # In units of this, how far it may be across that direction: it need not leave along it exactly.
 _NEARBY = 5.0
+# Singular values below this, in units of the largest, vanish at a crossing.
+_SINGULAR = 1e-7
+# The same of a solution that is next to one.
+_NEXT_TO = 1e-4
+# How far out of a step, in units of it, matrices may be singular that vary almost linearly on it.
+_OUTSIDE = 0.1
+# Directions in which branches may leave a crossing where two eigenvalues vanish: 22 degrees apart;
+# in more dimensions so many times their square, at most.
+_DIRECTIONS, _MOST_DIRECTIONS = 8, 128
+# Directions that differ by a smaller angle are one.
+_TURNED = 0.1
+# Scaled distance at which there is another solution, if a solution is not isolated; singular values
+# of both and residuals there, in units of all derivatives.
+_AWAY, _FLAT, _SOLVED = 0.02, 1e-9, 1e-10
+# The component of a tangent along the parameter that is rounding.
+_VERTICAL = 1e-10
 
 
 @dataclass(frozen=True)
@@ -287,8 +305,8 @@ def _same(equations: Equations, y: Array, other: Array) -> bool:
     return bool(np.max(np.abs(y - other) / equations.sizes(y)) <= SAME)
 
 
-def tangent(equations: Equations, y: Array, along: Array | None = None) -> tuple[Array, float]:
-    """Return the tangent of the curve at a solution, and the sign that changes at crossings.
+def tangent(equations: Equations, y: Array, along: Array | None = None) -> tuple[Array, Array]:
+    """Return the tangent of the curve at a solution, and the matrix that is singular at crossings.
 
     Parameters
     ----------
@@ -299,21 +317,26 @@ def tangent(equations: Equations, y: Array, along: Array | None = None) -> tuple
 
     Returns
     -------
-    array (n + 1,), float
-        NaN where the equations have no derivative.
+    array (n + 1,), array (n + 1, n + 1)
+        NaN where the equations have no derivative. The rows of the matrix are the derivatives in
+        scaled variables, then the tangent.
     """
     _, jacobian = equations.evaluate(y[None])
     scaled = jacobian[0] * equations.sizes(y)
     if not np.isfinite(scaled).all():
-        return np.full(len(y), np.nan), np.nan
+        return np.full(len(y), np.nan), np.full((len(y), len(y)), np.nan)
     found = np.linalg.svd(scaled)[2][-1]
     found[list(equations.held)] = 0.0
     towards = found[-1] if along is None else found @ along
     if towards < 0:
         found = -found
+    return found, np.vstack([scaled, found])
+
+
+def _determinant(matrix: Array) -> float:
     # Where all derivatives are enormous it is infinite.
     with np.errstate(over="ignore", invalid="ignore"):
-        return found, float(np.linalg.det(np.vstack([scaled, found])))
+        return float(np.linalg.det(matrix))
 
 
 def followed(
@@ -338,14 +361,14 @@ def followed(
     stop : callable, optional
         Tells at which point, not included, the curve is left: it is `LOST` there.
     """
-    t, sign = tangent(equations, first, along)
+    t, matrix = tangent(equations, first, along)
     curve = Curve([first], [t])
     if not np.isfinite(t).all():
         curve.end = LOST
         return curve
     step = largest / 8
     # The last signs that were not zero, as a point may be a fold or a crossing itself.
-    heading = np.sign(t[-1])
+    heading, sign = _heading(t), _determinant(matrix)
     while True:
         if len(curve) >= MOST_POINTS:
             curve.end = LONG
@@ -363,7 +386,7 @@ def followed(
             step /= 2
             continue
         new, turns, edge = found
-        turned, new_sign = tangent(equations, new, t)
+        turned, new_matrix = tangent(equations, new, t)
         # Sizes grow along the curve, so that angles are compared in the same variables.
         before = t * equations.sizes(y) / equations.sizes(new)
         cosine = float(turned @ before / np.linalg.norm(before))
@@ -375,14 +398,16 @@ def followed(
             break
         place = len(curve) - 1
         # The branches of a pitchfork turn where they cross: that is no fold.
-        if new_sign * sign < 0:
-            _mark(curve, equations, CROSSING, place, new, lambda s, d: d)
-        elif turned[-1] * heading < 0:
-            _mark(curve, equations, FOLD, place, new, lambda s, d: s[-1])
+        new_sign = _determinant(new_matrix)
+        several = _mark_together(curve, equations, place, new, matrix, new_matrix)
+        if not several and new_sign * sign < 0:
+            _mark(curve, equations, CROSSING, place, new, lambda s, m: _determinant(m))
+        elif not several and _heading(turned) * heading < 0:
+            _mark(curve, equations, FOLD, place, new, lambda s, m: s[-1])
         curve.points.append(new)
         curve.tangents.append(turned)
-        t, sign = turned, new_sign or sign
-        heading = np.sign(turned[-1]) or heading
+        t, matrix, sign = turned, new_matrix, new_sign or sign
+        heading = _heading(turned) or heading
         if edge:
             curve.end = EDGE
             break
@@ -448,27 +473,99 @@ def between(equations: Equations, curve: Curve, place: int, share: float, end: A
     y, t = curve.points[place], curve.tangents[place]
     a = equations.sizes(y)
     fixed = (t / a)[None, None]
-    predicted = y + share * (end - y)
+    # In the same plane as the chord, on the parabola: next to a crossing another branch is near.
+    chord = (end - y) / a
+    straight = (chord @ t) * t
+    predicted = y + (share * straight + share**2 * (chord - straight)) * a
     found, good, _ = corrected(equations, predicted[None], fixed, most=20)
     return found[0] if good[0] else predicted
 
 
+def _tangent_at(
+    equations: Equations, curve: Curve, place: int, share: float, end: Array
+) -> tuple[Array, Array]:
+    """Return tangent and matrix at a share of the way from a point of a curve to the next one."""
+    along = curve.tangents[place]
+    return tangent(equations, between(equations, curve, place, share, end), along)
+
+
+def _heading(t: Array) -> float:
+    """Return the sign of a tangent along the parameter; zero where it is vertical."""
+    return float(np.sign(t[-1])) if abs(t[-1]) > _VERTICAL else 0.0
+
+
 def _mark(
     curve: Curve, equations: Equations, kind: str, place: int, end: Array,
-    value: Callable[[Array, float], float],
+    value: Callable[[Array, Array], float], *, part: tuple[float, float] = (0.0, 1.0),
 ) -> None:  # fmt: skip
-    """Locate the zero of a function of the tangent on the last step and note it.
+    """Locate the zero of a function of tangent and matrix on the last step and note it.
 
     A function that jumps, because the equations have a kink there, has none.
     """
-    along = curve.tangents[place]
+    low, high = part
 
     def at(share: float) -> float:
-        return value(*tangent(equations, between(equations, curve, place, share, end), along))
+        return value(*_tangent_at(equations, curve, place, low + share * (high - low), end))
 
     share = zero_between(at)
     if share is not None and abs(at(share)) <= _JUMP * max(abs(at(0.0)), abs(at(1.0))):
+        share = low + share * (high - low)
         curve.marks.append((place + share, kind, between(equations, curve, place, share, end)))
+
+
+def _mark_together(
+    curve: Curve, equations: Equations, place: int, end: Array, before: Array, after: Array
+) -> bool:
+    """Note the crossings of a step on which the matrix becomes singular more than once.
+
+    Where k eigenvalues vanish at one point, as by a symmetry, so does the Schur complement of the
+    matrix in k directions, which changes its sign whatever k is, unlike the determinant.
+    """
+    if not (np.isfinite(before).all() and np.isfinite(after).all()):
+        return False
+    with np.errstate(all="ignore"):
+        roots = scipy.linalg.eigvals(before, before - after)
+        near = np.abs(roots - 0.5) <= 0.5 + _OUTSIDE
+        near &= np.abs(roots.imag) <= _OUTSIDE
+    shares, count = np.sort(roots[near].real), int(near.sum())
+    if count < 2:
+        return False
+    inside = np.clip(shares, 0.0, 1.0)
+
+    def matrix(share: float) -> Array:
+        return _tangent_at(equations, curve, place, share, end)[1]
+
+    left, sizes, right = np.linalg.svd(matrix(float(inside.mean())))
+    if not np.isfinite(sizes).all():
+        return False
+    border = np.zeros((count, count))
+    unit = np.vstack([np.zeros((len(end), count)), np.eye(count)])
+
+    def complement(share: float) -> Array:
+        bordered = np.block([[matrix(share), left[:, -count:]], [right[-count:], border]])
+        return np.linalg.solve(bordered, unit)[-count:] / sizes[0]
+
+    ends = complement(0.0), complement(1.0)
+    rise = ends[1] - ends[0]
+    level = _SINGULAR * max(float(np.abs(g).max()) for g in ends)
+
+    def along_rise(share: float) -> float:
+        found = complement(share)
+        # At a point of the curve itself its sign is that of rounding.
+        return 0.0 if np.abs(found).max() <= 1e-5 * level else float(np.sum(found * rise))
+
+    share = zero_between(along_rise)
+    if share is not None and np.abs(complement(share)).max() <= level:
+        y = between(equations, curve, place, share, end)
+        curve.marks.append((place + share, CROSSING, y))
+        return True
+    middle = float(inside[:2].mean())
+    if count > 2 or not 0 < middle < 1:
+        return False
+    found = len(curve.marks)
+    for part in ((0.0, middle), (middle, 1.0)):
+        _mark(curve, equations, CROSSING, place, end, lambda s, m: _determinant(m), part=part)
+    return len(curve.marks) > found
 
 
 def zero_between(function: Callable[[float], float]) -> float | None:
@@ -552,7 +649,7 @@ def all_curves(
     *,
     largest: float,
     known: Sequence[Curve] = (),
-) -> list[Curve]:
+) -> tuple[list[Curve], Array]:
     """Follow every curve through one of many solutions, and those that branch off from them.
 
     Parameters
@@ -570,14 +667,33 @@ def all_curves(
     -------
     list of Curve
         Without those that were known.
+    array (K, n + 1)
+        Solutions that are not isolated, which are on none of them.
     """
     curves: list[Curve] = []
-    for seed, count in zip(seeds, hits, strict=True):
+    alone = isolated(equations, seeds)
+    loose = [seeds[~alone]]
+    order = np.flatnonzero(alone)
+    # At a crossing there is no tangent: its curves are found from elsewhere first.
+    order = order[np.argsort(_singular(equations, seeds[order]), kind="stable")]
+    for seed, count in zip(seeds[order], np.asarray(hits)[order], strict=True):
         on = (c for c in (*known, *curves) if lies_on(equations, c, seed, largest))
         curve = next(on, None)
         if curve is None:
             curve = curve_through(equations, seed, largest=largest)
-            curves.append(curve)
+            # Next to a crossing Newton's method ends before it is at a solution, and what leads
+            # from there to a curve is none of its own.
+            n = len(curve)
+            same = [
+                other
+                for y in (curve.points[n // 4], curve.points[3 * n // 4])
+                for other in (*known, *curves)
+                if lies_on(equations, other, y, largest)
+            ]
+            if len(same) < 2:
+                curves.append(curve)
+            else:
+                curve = same[0]
         curve.hits += int(count)
     crossed: list[Array] = []
     waiting = [*known, *curves]
@@ -587,7 +703,10 @@ def all_curves(
             if any(np.max(np.abs(y - c) / equations.sizes(y)) < 1e3 * SAME for c in crossed):
                 continue
             crossed.append(y)
-            for side in _branching(equations, curve, place, y, largest):
+            sides = _branching(equations, curve, place, y, largest)
+            alone = isolated(equations, sides, away=_ASIDE * largest / 2)
+            loose.append(sides[~alone])
+            for side in sides[alone]:
                 if any(lies_on(equations, other, side, largest) for other in (*known, *curves)):
                     continue
                 away = (side - y) / equations.sizes(y)
@@ -598,51 +717,181 @@ def all_curves(
                 new.start = CROSSING
                 curves.append(new)
                 waiting.append(new)
-    return curves
+    return curves, np.concatenate(loose)
 
 
-def _branching(
-    equations: Equations, curve: Curve, place: float, y: Array, largest: float
-) -> Iterator[Array]:
-    """Iterate over solutions near a crossing that are not on the curve itself."""
+def _singular(equations: Equations, solutions: Array) -> NDArray[np.bool_]:
+    """Tell which solutions (N, n + 1) are at a crossing, or next to it."""
+    found = np.ones(len(solutions), dtype=bool)
+    if len(solutions):
+        scaled = equations.evaluate(solutions)[1] * equations.sizes(solutions)[:, None, :]
+        good = np.isfinite(scaled).all(axis=(1, 2))
+        sizes = np.linalg.svd(scaled[good], compute_uv=False)
+        found[good] = sizes[:, -1] <= _NEXT_TO * np.max(sizes, initial=0.0)
+    return found
+
+
+@np.errstate(all="ignore")
+def usual_size(equations: Equations, y: Array, largest: float) -> float:
+    """Return the size of the derivatives around a point, by scaled variables.
+
+    At a crossing all of them may vanish.
+    """
+    ways = np.zeros((2, len(y)))
+    ways[0, -1], ways[1] = 1.0, 1.0
+    ways[:, list(equations.held)] = 0.0
+    points = y + np.vstack([np.zeros(len(y)), ways, -ways]) * largest * equations.sizes(y)
+    scaled = equations.evaluate(points)[1] * equations.sizes(y)
+    sizes = np.linalg.norm(scaled[np.isfinite(scaled).all(axis=(1, 2))], axis=(1, 2))
+    return float(np.max(sizes, initial=0.0))
+
+
+def null_vectors(matrix: Array, size: float) -> Array:
+    """Return orthonormal vectors (k, m) that a matrix (n, m) of less than full rank maps to zero.
+
+    Parameters
+    ----------
+    matrix : array (n, m)
+    size : float
+        Of the same where it is regular.
+
+    Examples
+    --------
+    >>> null_vectors(np.diag([2.0, 1e-9]), 2.0).round(3) + 0
+    array([[0., 1.]])
+    """
+    _, sizes, right = np.linalg.svd(matrix)
+    # It is singular where a crossing was located, if not to all digits.
+    rank = min(int((sizes > _SINGULAR * size).sum()), len(sizes) - 1)
+    found: Array = right[rank:]
+    return found
+
+
+@np.errstate(all="ignore")
+def isolated(equations: Equations, solutions: Array, *, away: float = _AWAY) -> NDArray[np.bool_]:
+    """Tell which solutions (N, n + 1) are no points of a continuum at their parameter.
+
+    There, a null vector of the derivatives by the unknowns leads to another solution, at which
+    they are singular, too: under a continuous symmetry, say.
+    """
+    found = np.ones(len(solutions), dtype=bool)
+    free = [k for k in range(solutions.shape[1] - 1) if k not in equations.held]
+    if not len(solutions) or not free:
+        return found
+    sizes = equations.sizes(solutions)
+
+    def lost(points: Array) -> tuple[NDArray[np.bool_], Array, Array]:
+        """Tell where derivatives are singular, with these and residuals in units of them."""
+        residual, jacobian = equations.evaluate(points)
+        scaled = jacobian * sizes[:, None, :]
+        rows = np.maximum(np.abs(scaled).sum(axis=2), np.finfo(float).tiny)[:, free]
+        scaled = scaled[:, free][:, :, free] / rows[:, :, None]
+        good = np.isfinite(scaled).all(axis=(1, 2)) & np.isfinite(residual).all(axis=1)
+        scaled[~good] = np.eye(len(free))
+        least = np.linalg.svd(scaled, compute_uv=False)[:, -1]
+        return good & (least <= _FLAT), scaled, residual[:, free] / rows
+
+    singular, matrices, _ = lost(solutions)
+    if not singular.any():
+        return found
+    way = np.zeros_like(solutions)
+    way[:, free] = away * np.linalg.svd(matrices)[2][:, -1]
+    other = solutions + way * sizes
+    other = np.where(equations.inside(other)[:, None], other, solutions - way * sizes)
+    for _ in range(_MOST_TURNS):
+        _, matrices, residual = lost(other)
+        # Along what is singular it stays.
+        move = np.linalg.pinv(matrices, rcond=math.sqrt(_SINGULAR)) @ residual[:, :, None]
+        other[:, free] -= np.nan_to_num(move[:, :, 0]) * sizes[:, free]
+    still, _, residual = lost(other)
+    moved = np.linalg.norm((other - solutions) / sizes, axis=1) >= away / 2
+    found[singular & still & moved & (np.abs(residual).max(axis=1) <= _SOLVED)] = False
+    return found
+
+
+def _branching(equations: Equations, curve: Curve, place: float, y: Array, largest: float) -> Array:
+    """Return solutions near a crossing, next to the curve itself."""
     _, jacobian = equations.evaluate(y[None])
-    a = equations.sizes(y)
     along = curve.tangents[int(place)]
-    null = np.linalg.svd(jacobian[0] * a)[2][-2:]
-    aside = null.T @ (null @ along)
-    aside = null[0] * (null[1] @ aside) - null[1] * (null[0] @ aside)
-    yield from beside(equations, y, aside / np.linalg.norm(aside), largest)
+    scaled = jacobian[0] * equations.sizes(y)
+    null = null_vectors(scaled, usual_size(equations, y, largest))
+    # What is across the curve of all that the equations leave free.
+    aside = np.linalg.svd((null @ along)[None])[2][1:] @ null
+    sides = beside(equations, y, _directions(aside), largest)
+    if len(aside) == 1 or not len(sides):
+        return sides
+    # Newton's method prefers some: others lie halfway between these, by a symmetry.
+    first = _first_of_each(_ways(equations, y, sides))
+    sides, ways = sides[first], _ways(equations, y, sides[first])
+    pairs = np.array(list(itertools.combinations(range(len(ways)), 2)), dtype=int).reshape(-1, 2)
+    between = ways[pairs[:, 0]] + ways[pairs[:, 1]]
+    lengths = np.linalg.norm(between, axis=1, keepdims=True)
+    between = (between / np.maximum(lengths, _TURNED))[lengths[:, 0] > _TURNED]
+    between = between[_first_of_each(between)][:_MOST_DIRECTIONS]
+    sides = np.vstack([sides, beside(equations, y, between, largest)])
+    found: Array = sides[_first_of_each(_ways(equations, y, sides))]
+    return found
 
 
-def leaving(equations: Equations, y: Array, largest: float) -> list[Array]:
-    """Return solutions next to a crossing, in both directions in which the unknowns may leave."""
+def _ways(equations: Equations, y: Array, sides: Array) -> Array:
+    """Return directions of length one, in scaled variables, from a point to others."""
+    found: Array = (sides - y) / equations.sizes(y)
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def _first_of_each(ways: Array) -> list[int]:
+    """Return the places of vectors of length one that turn from all earlier ones."""
+    kept: list[int] = []
+    for k, way in enumerate(ways):
+        if not kept or np.max(ways[kept] @ way) < 1 - _TURNED**2 / 2:
+            kept.append(k)
+    return kept
+
+
+def _directions(vectors: Array) -> Array:
+    """Return directions in the span of orthonormal vectors, without their opposites."""
+    k = len(vectors)
+    if k == 1:
+        return vectors
+    if k == 2:
+        angles = np.pi / _DIRECTIONS * np.arange(_DIRECTIONS)
+        shares = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    else:
+        count = min(_DIRECTIONS * (k - 1) ** 2, _MOST_DIRECTIONS)
+        shares = np.random.default_rng(0).normal(size=(count, k))
+        shares /= np.linalg.norm(shares, axis=1, keepdims=True)
+    return shares @ vectors
+
+
+def leaving(equations: Equations, y: Array, largest: float) -> Array:
+    """Return solutions next to a crossing, in directions in which the unknowns may leave."""
     _, jacobian = equations.evaluate(y[None])
     scaled = (jacobian[0] * equations.sizes(y))[:, :-1]
-    return list(beside(equations, y, np.append(np.linalg.svd(scaled)[2][-1], 0.0), largest))
+    null = null_vectors(scaled, usual_size(equations, y, largest))
+    return beside(equations, y, np.pad(_directions(null), ((0, 0), (0, 1))), largest)
 
 
-def beside(equations: Equations, y: Array, direction: Array, largest: float) -> Iterator[Array]:
-    """Iterate over solutions at a small distance from a point in a direction, on both sides.
+def beside(equations: Equations, y: Array, directions: Array, largest: float) -> Array:
+    """Return solutions at a small distance from a point in directions, on both sides.
 
     Parameters
     ----------
     equations : Equations
     y : array (n + 1,)
-    direction : array (n + 1,)
+    directions : array (D, n + 1)
         Of length one in scaled variables.
     largest : float
         Of the steps of the continuation.
     """
-    a, held = equations.sizes(y), list(equations.held)
-    if np.any(np.abs(direction[held]) > SAME):
-        # It leads off the face.
-        return
-    for way in (direction, -direction):
-        start = y + _ASIDE * largest * way * a
-        if not equations.inside(start):
-            continue
-        found, good, _ = corrected(equations, start[None], (way / a)[None, None], most=20)
-        near = np.linalg.norm((found[0] - start) / a) < _NEARBY * _ASIDE * largest
-        low, high = equations.lower[-1], equations.upper[-1]
-        if good[0] and near and low <= found[0][-1] <= high:
-            yield found[0]
+    a = equations.sizes(y)
+    # Others lead off the face.
+    on_face = np.all(np.abs(directions[:, list(equations.held)]) <= SAME, axis=1)
+    ways = np.stack([directions, -directions], axis=1)[on_face].reshape(-1, len(y))
+    starts = y + _ASIDE * largest * ways * a
+    inside = equations.inside(starts)
+    starts, ways = starts[inside], ways[inside]
+    found, good, _ = corrected(equations, starts, (ways / a)[:, None], most=20)
+    near = np.linalg.norm((found - starts) / a, axis=1) < _NEARBY * _ASIDE * largest
+    low, high = equations.lower[-1], equations.upper[-1]
+    kept: Array = found[good & near & (low <= found[:, -1]) & (found[:, -1] <= high)]
+    return kept

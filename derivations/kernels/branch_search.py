@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 import sympy as sp
 from numpy.typing import NDArray
 
@@ -25,6 +26,7 @@ from ...numeric.branches import (
     FOLD,
     LONG,
     LOST,
+    MARGIN,
     MOST_POINTS,
     SAME,
     Curve,
@@ -32,8 +34,11 @@ from ...numeric.branches import (
     all_curves,
     between,
     corrected,
+    isolated,
     leaving,
+    null_vectors,
     solutions_at,
+    usual_size,
     zero_between,
 )
 from ...numeric.first_values import spread
@@ -106,8 +111,9 @@ class Solutions:
             held = dict(ends)
             near = [np.append(x, value) for x in self._near_value(value, held)]
             if near:
-                # So near, no coarse rule has to come first.
-                equations = replace(self.on_face(held), rough=())
+                # So near, no coarse rule has to come first, and all is known to be resolved: at a
+                # crossing, where all derivatives may vanish, that is not seen.
+                equations = replace(self.on_face(held), evaluate=self.family.linearised, rough=())
                 there, _ = solutions_at(equations, np.array(near), most=30)
                 found += [(y, held) for y in there]
         return sorted(found, key=lambda item: item[0].tolist())
@@ -116,7 +122,7 @@ class Solutions:
         return replace(self.equations, held=tuple(map(self.family.names.index, held)))
 
     def _near_value(self, value: float, held: Mapping[str, float]) -> Iterator[Array]:
-        """Iterate over unknowns near a value, one for each step of a branch that contains it."""
+        """Iterate over unknowns near a value, for each step of a branch that contains it."""
         for branch in self.branches:
             if branch.held != held:
                 continue
@@ -127,6 +133,11 @@ class Solutions:
                     width = p[k + 1] - p[k]
                     share = (value - p[k]) / width if width else 0.0
                     yield x[k] + share * (x[k + 1] - x[k])
+                    # From a fold or a pitchfork on, unknowns go with the root of the distance.
+                    if k in branch.special:
+                        yield x[k] + math.sqrt(share) * (x[k + 1] - x[k])
+                    if k + 1 in branch.special:
+                        yield x[k + 1] + math.sqrt(1 - share) * (x[k] - x[k + 1])
 
 
 class Search(Solutions):
@@ -157,14 +168,16 @@ class Search(Solutions):
         super().__init__(family, sizes, ())
         curves: list[Curve] = []
         faces: list[Face] = []
+        self.loose: list[Array] = []
         self.tried = SEARCHED * starts
         while True:
             for ends, (solutions, hits) in seeds.items():
                 face = dict(ends)
                 inner = replace(self.equations, held=tuple(face))
-                new = all_curves(inner, solutions, hits, largest=self.largest, known=curves)
+                new, loose = all_curves(inner, solutions, hits, largest=self.largest, known=curves)
+                self.loose += list(loose)
                 for curve in new:
-                    _joined(curve, curves, inner)
+                    _joined(curve, [*curves, *new], inner)
                 curves += new
                 faces += [face] * len(new)
             self.rarest = min((c.hits for c in curves if c.hits), default=0)
@@ -209,7 +222,22 @@ class Search(Solutions):
             if self.rarest == 1
             else f"each branch, or one that it is joined to, was reached by {self.rarest} or more"
         )
-        return f"found from {self.tried} first values; {rare}{self.left_out}"
+        loose = f"; what is no curve is left out: {self.continuum}" if self.loose else ""
+        return f"found from {self.tried} first values; {rare}{self.left_out}{loose}"
+
+    @property
+    def continuum(self) -> str:
+        """Where solutions are not isolated, in words."""
+        points = np.round(self.loose, 12) + 0.0
+        over, (*x, value) = self.family.over, points[0].tolist()
+        low, high = points[:, -1].min(), points[:, -1].max()
+        where = f"{over} = {low:.6g}" if low == high else f"{over} from {low:.6g} to {high:.6g}"
+        place = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.family.names, x, strict=True))
+        return (
+            f"for {where} solutions are not isolated, as through {place} at {over} = {value:.6g}, "
+            "where others are as near as one likes: by a continuous symmetry, state the equations "
+            "in what it leaves unchanged or break it by a field"
+        )
 
     def _leave_out(self) -> str:
         """Leave out branches outside of the domain of the free energy, and say in words which."""
@@ -306,9 +334,13 @@ class Search(Solutions):
                 point = self._crossing(y, held)
             y = np.array([*(point.unknowns[n] for n in family.names), point.value])
             marked.append((place, y, True))
-            known = (p for p in self.special if p.kind == point.kind)
-            if not any(self._near(p, point) for p in known):
+            known = (k for k, p in enumerate(self.special) if self._near(p, point))
+            k = next(known, len(self.special))
+            # Of the same crossing, the one at which most eigenvalues were seen to vanish.
+            if k == len(self.special):
                 self.special.append(point)
+            elif len(point.stated.others) > len(self.special[k].stated.others):
+                self.special[k] = point
         marked.sort(key=lambda item: item[0])
         points = np.array([y for _, y, _ in marked])
         special = tuple(k for k, (_, _, is_special) in enumerate(marked) if is_special)
@@ -342,8 +374,8 @@ class Search(Solutions):
             stable=stable,
             special=special,
             ends=(
-                self._end(curve.start, curve.points[0], face),
-                self._end(curve.end, curve.points[-1], face),
+                self._end(curve.start, curve.points[0], curve.tangents[0], face),
+                self._end(curve.end, curve.points[-1], curve.tangents[-1], face),
             ),
             held=held,
         )
@@ -356,14 +388,17 @@ class Search(Solutions):
 
     def _near(self, p: SpecialPoint, other: SpecialPoint) -> bool:
         """Tell whether two points are the same, found along two branches."""
-        if abs(p.value - other.value) > 1e-6 * self.equations.scale[-1]:
+        crossings = (SECOND_ORDER, INSTABILITY)
+        if p.kind != other.kind and not (p.kind in crossings and other.kind in crossings):
+            return False
+        if abs(p.value - other.value) > max(1e-6 * self.equations.scale[-1], p.error, other.error):
             return False
         names = self.family.names
         gaps = [abs(p.unknowns[n] - other.unknowns[n]) for n in names]
         y = np.array([*(p.unknowns[n] for n in names), p.value])
         return bool(np.all(np.array(gaps) <= 1e-4 * self.equations.sizes(y)[:-1]))
 
-    def _end(self, how: str, y: Array, face: Face) -> End:
+    def _end(self, how: str, y: Array, t: Array, face: Face) -> End:
         family, over = self.family, self.family.over
         value, x = float(y[-1]), dict(zip(family.names, y[:-1].tolist(), strict=True))
         if how == EDGE:
@@ -384,15 +419,21 @@ class Search(Solutions):
             reason = (
                 f"{over} = {value:.10g}, beyond which quadrature does not resolve the equations"
             )
+        nearest = _AT_BOUNDARY
         for k, (name, number) in enumerate(x.items()):
             if k in face:
                 continue
-            a, b = self.equations.lower[k], self.equations.upper[k]
             size = self.equations.scale[k]
-            for bound in (a, b):
-                if math.isfinite(bound) and abs(number - bound) <= _AT_BOUNDARY * size:
-                    reason = (
-                        f"{over} = {value:.10g}, where {name} leaves its domain through {bound:g}"
+            for bound in (self.equations.lower[k], self.equations.upper[k]):
+                gap = abs(number - bound) / size
+                if math.isfinite(bound) and gap <= nearest:
+                    nearest = gap
+                    # By a straight line: what decays never comes there.
+                    decays = 0 < _AT_BOUNDARY * abs(t[k]) < gap * abs(t[-1])
+                    reason = f"{over} = {value:.10g}, where {name} " + (
+                        f"is {bound:g} to {MARGIN:g} of its size, and is followed no further"
+                        if decays
+                        else f"leaves its domain through {bound:g}"
                     )
             if abs(number) > _FAR * size:
                 reason = f"{over} = {value:.10g}, where {name} runs off"
@@ -424,10 +465,25 @@ class Search(Solutions):
         condition = self._condition("fold", held, family.names[k])
         return self.point(SPINODAL, y, error, condition, start)
 
-    def _condition(self, kind: str, held: Mapping[str, float], largest: str) -> Condition:
-        """Return a condition with the largest component of its null vector set to one."""
+    def _nulls(self, matrix: Array, y: Array) -> tuple[Array, list[int]]:
+        """Return null vectors of derivatives at a point, one for each eigenvalue that vanishes.
+
+        The large components at the places that are returned are one in one of them each, and
+        zero in the others.
+        """
+        size = self._usual(y)
+        found = null_vectors(matrix, size)
+        # By rows or by columns, what belongs to these places follows from the rest.
+        both = np.vstack([found, null_vectors(matrix.T, size)]) if len(found) > 1 else found
+        ones = scipy.linalg.qr(both, mode="r", pivoting=True)[1][: len(found)]
+        units = np.asarray(np.linalg.solve(found[:, ones], found), dtype=float)
+        return units, ones.tolist()
+
+    def _condition(self, kind: str, held: Mapping[str, float], *ones: str) -> Condition:
+        """Return a condition with the components of its null vectors that are one."""
         found = Condition(self.family.open, kind, held=self.family.ends(held))
-        return replace(found, component=found.components.index(largest))
+        first, *others = map(found.components.index, ones)
+        return replace(found, component=first, others=tuple(others))
 
     def _leaves_face(self, y: Array, face: Face) -> bool:
         """Tell whether a crossing is with a branch off the face, not with one on it."""
@@ -446,19 +502,23 @@ class Search(Solutions):
 
         ahead, behind = curve.points[place + 1], curve.points[place]
         slope = (block(ahead) - block(behind)) / (ahead[-1] - behind[-1])
-        vector, _ = self._null(block(y))
-        left, _ = self._null(block(y).T)
+        vectors, left = (null_vectors(a, self._usual(y)) for a in (block(y), block(y).T))
         with np.errstate(divide="ignore"):
-            noise = family.residual_error(y) * float(np.abs(left).sum() * np.abs(vector).sum())
-            error = noise / abs(float(left @ slope @ vector))
+            noise = family.residual_error(y) * float(np.abs(left).sum() * np.abs(vectors).sum())
+            error = noise / float(np.linalg.norm(left @ slope @ vectors.T, -2))
         return self.point(self._kind(y), y, error, *self._boundary_condition(y, face))
 
     def _boundary_condition(self, y: Array, face: Face) -> tuple[Condition, dict[str, float]]:
         """Return the condition that a branch leaves ends of unknowns, with first values."""
-        vector, k = self._null(self._jacobian(y)[0][np.ix_(list(face), list(face))])
+        rows = np.ix_(list(face), list(face))
+        (vector, *_), ones = self._nulls(self._jacobian(y)[0][rows], y)
         held = {self.family.names[j]: end for j, end in face.items()}
         start = {f"weight_{name}": float(v) for name, v in zip(held, vector, strict=True)}
-        return self._condition("boundary", held, list(held)[k]), start
+        return self._condition("boundary", held, *(list(held)[k] for k in ones)), start
+
+    def _usual(self, y: Array) -> float:
+        """Return the size of derivatives by unknowns around a point."""
+        return usual_size(self.equations, y, self.largest) / float(self.equations.sizes(y).max())
 
     def _face_at(self, y: Array) -> Face:
         """Return the unknowns at an end at a solution, if their equations then always hold."""
@@ -477,10 +537,19 @@ class Search(Solutions):
     def _crossing(self, y: Array, held: Mapping[str, float]) -> SpecialPoint:
         """Return a crossing, located by its own regular system where curves locate it badly."""
         family = self.family
-        jacobian, _ = self._jacobian(y)
-        vector, k = self._null(jacobian.T)
-        start = {f"weight_{name}": float(v) for name, v in zip(family.names, vector, strict=True)}
-        condition = self._condition("branch point", held, family.names[k])
+        free_names = [name for name in family.names if name not in held]
+        places = [family.names.index(name) for name in free_names]
+
+        def nulls(at: Array) -> tuple[Array, list[int]]:
+            return self._nulls(self._jacobian(at)[0][np.ix_(places, places)].T, at)
+
+        vectors, ones = nulls(y)
+        start = {
+            f"weight{j + 1 if j else ''}_{name}": float(v)
+            for j, vector in enumerate(vectors)
+            for name, v in zip(free_names, vector, strict=True)
+        }
+        condition = self._condition("branch point", held, *(free_names[k] for k in ones))
         rough = _ROUGH * float(self.equations.scale[-1])
         try:
             closed = family.closed(condition, family.over)
@@ -506,6 +575,9 @@ class Search(Solutions):
         if not (good[0] and moved <= self.largest):
             return self.point(self._kind(y), y, rough, condition, start)
         y = polished
+        if len(nulls(y)[1]) > len(ones):
+            # From a curve on which another eigenvalue only touches zero, it was located badly.
+            return self._crossing(y, held)
         face = self._face_at(y)
         if face and self._leaves_face(y, face):
             # A pitchfork: exact on the symmetric side, where Newton's method has nothing to solve.
@@ -692,9 +764,11 @@ def kind_of_crossing(
     low, high, width = equations.lower.copy(), equations.upper.copy(), equations.scale[-1]
     low[-1], high[-1] = max(lowest, low[-1] - width), min(highest, high[-1] + width)
     sides = leaving(replace(equations, lower=low, upper=high), y, largest)
-    if not sides:
+    if not len(sides):
         return INSTABILITY
-    stable = family.stable(np.array(sides), extremum)
+    alone = sides[isolated(equations, sides, away=largest / 8)]
+    # Of a continuum, one eigenvalue vanishes.
+    stable = family.stable(alone, extremum) if len(alone) else None
     return SECOND_ORDER if stable is None or stable.any() else INSTABILITY
 
 
@@ -937,8 +1011,9 @@ def branches(
     ends equations have a limit at most, as a perceptron at q = 1, and there are no branches: what
     is known of the free energy there makes an output, whose zeros can be asked for.
 
-    A branch that no first value leads to, and that is joined to no other one, is not found; nor
-    are crossings at which two eigenvalues vanish at once. Where a branch was reached by a single
+    A branch that no first value leads to, and that is joined to no other one, is not found.
+    Solutions that are not isolated, as those of a vector that may point anywhere, are no branch;
+    ``sought`` tells where they are. Where a branch was reached by a single
     first value, further ones are tried, up to four times as many; ``sought`` says how many there
     were and how few led to the rarest branch.
 
@@ -985,6 +1060,11 @@ def branches(
             if monotone
             else ""
         )
+        if search.loose:
+            raise ConvergenceError(
+                f"no branch of {kernel.name} was found: {search.continuum}",
+                state=search.loose[0],
+            )
         raise ConvergenceError(
             f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
             f"{family.within[1]:g}, from {options[0]} first values at each of {SEARCHED} "

@@ -186,6 +186,7 @@ class Stated:
     output: str
     held: Mapping[str, float]
     held_other: Mapping[str, float]
+    others: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, condition: Condition) -> Stated:
@@ -195,7 +196,9 @@ class Stated:
             {names[x]: float(end) for x, end in those}
             for those in (condition.held, condition.held_other)
         )
-        return cls(condition.kind, condition.component, condition.output, held, other)
+        return cls(
+            condition.kind, condition.component, condition.output, held, other, condition.others
+        )
 
     def on(self, system: OpenSystem) -> Condition:
         """Return the condition on a system that has these names."""
@@ -204,7 +207,7 @@ class Stated:
             tuple((symbols[n], sp.Rational(end)) for n, end in those.items())
             for those in (self.held, self.held_other)
         )
-        return Condition(system, self.kind, self.component, self.output, held, other)
+        return Condition(system, self.kind, self.component, self.others, self.output, held, other)
 
 
 @dataclass(frozen=True, eq=False)

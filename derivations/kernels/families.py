@@ -389,7 +389,7 @@ class OpenKernel:
         """Return the kernel of the equations with a condition, which a parameter meets."""
         ends = (*map(str, condition.held), "", *map(str, condition.held_other))
         kind = f"{condition.kind} {condition.bent}"
-        key = (kind, condition.output, str(condition.component), control, *ends)
+        key = (kind, condition.output, f"{condition.component} {condition.others}", control, *ends)
         return self.opened(key, lambda: condition.system(self.symbol(control)))
 
     @cached_property

@@ -396,11 +396,17 @@ class Plane:
         # Whether a crossing is a transition of second order may change along its line.
         kind = SECOND_ORDER if point.kind == INSTABILITY else point.kind
         condition = point.condition
-        key = (kind, condition.kind, condition.held)
-        component = self._components.setdefault(key, condition.component)
+        key = (kind, condition.kind, condition.held, condition.others)
+        component = condition.component
+        if not condition.others:
+            component = self._components.setdefault(key, component)
         values = {**_normalised(point, component), point.over: point.value, other: value}
         condition = replace(condition, component=component)
-        family = self._family(point, condition, cut, other)
+        try:
+            family = self._family(point, condition, cut, other)
+        except StructureError:
+            # The cut runs along the line: what holds there does not depend on its parameter.
+            return
         first = np.array([*(values.get(name, 0.0) for name in family.names), value])
         equations = family.equations(np.abs(first[:-1]))
         at = np.zeros((1, 1, len(first)))
@@ -677,8 +683,8 @@ def _merged(
 
 def _unfolded(names: Sequence[str], equations: Equations, y: Array) -> bool:
     """Tell whether branches no longer cross: the unfolding of their crossing does not vanish."""
-    k = names.index(next(name for name in names if name.startswith("unfolding")))
-    return bool(abs(y[k]) > _UNFOLDED)
+    unfoldings = [x for name, x in zip(names, y, strict=False) if name.startswith("unfolding")]
+    return bool(np.abs(unfoldings).max() > _UNFOLDED)
 
 
 def different(

@@ -4,7 +4,8 @@ Newton's method acts on few unknowns x, the core of a system; the others follow 
 the residuals :math:`R(x, p)` of the core as functions of x and of a control parameter p,
 
 * two solutions meet and vanish (a fold, a spinodal) where :math:`R = 0,\ \partial_x R\,v = 0`;
-* branches cross where :math:`R = 0,\ w^\top\partial_x R = 0,\ w^\top\partial_p R = 0`;
+* branches cross where :math:`R = 0,\ w^\top\partial_x R = 0,\ w^\top\partial_p R = 0`, for k
+  independent w where k eigenvalues vanish at once, as by a symmetry;
 * a branch leaves solutions with x_S = 0, on which the residuals R_S vanish identically, where
   :math:`x_S = 0,\ \partial_{x_S} R_S\,w = 0`: the overlap that becomes positive at a transition.
   On the branch :math:`p = p_0 + p_1\varepsilon + p_2\varepsilon^2`; it leaves to the other side
@@ -225,16 +226,20 @@ class OpenSystem:
             paired=True,
         )
 
-    def _boundary(self, control: sp.Symbol, held: Held, fixed: int) -> SaddlePointSystem:
+    def _boundary(
+        self, control: sp.Symbol, held: Held, fixed: int, others: tuple[int, ...] = ()
+    ) -> SaddlePointSystem:
         ends = [x for x, _ in held]
         jacobian, rest = self._jacobian(())
-        vector = self._vector("weight", fixed, [self.system.identifiers[x] for x in ends])
+        names = [self.system.identifiers[x] for x in ends]
+        vector = self._vector("weight", fixed, names, zeros=others)
         places = [self.unknowns.index(x) for x in ends]
         conditions = [
             sp.Add(*(jacobian[i][j] * w for j, w in zip(places, vector, strict=True)))
             for i in places
         ]
-        result = self._closed("boundary", control, [*self.core, *rest], vector, fixed, conditions)
+        equations = [*self.core, *rest]
+        result = self._closed("boundary", control, equations, vector, fixed, conditions)
         free = {x: domain for x, domain in result.domains.items() if x not in ends}
         return replace(result, equations=tuple(_at_ends(result.equations, held)), domains=free)
 
@@ -292,19 +297,40 @@ class OpenSystem:
         rows = [sp.Add(*(a * v for a, v in zip(row, vector, strict=True))) for row in jacobian]
         return self._closed("fold", control, [*self.core, *rest], vector, fixed, rows)
 
-    def _branch_point(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
+    def _branch_point(
+        self, control: sp.Symbol, fixed: int, others: tuple[int, ...] = ()
+    ) -> SaddlePointSystem:
+        """Return the system of a crossing, with a null vector and an unfolding for each eigenvalue.
+
+        Of k null vectors each has k components that are one or zero, so that as many of the
+        equations of each are left over: one of them all determines the control.
+        """
         jacobian, rest = self._jacobian((control,))
-        vector = self._vector("weight", fixed, self.names)
-        unfolding = self._new("unfolding")
-        core = list(self.core)
-        e = core[fixed]
-        core[fixed] = Equation(e.unknown, None, e.residual + unfolding)
-        columns = [
-            sp.Add(*(row[k] * w for row, w in zip(jacobian, vector, strict=True)))
-            for k in range(len(core) + 1)
-        ]
-        last = Equation(unfolding, None, columns.pop())
-        return self._closed("branch_point", control, [*core, *rest, last], vector, fixed, columns)
+        ones = (fixed, *others)
+        equations = [*self.core, *rest]
+        columns: list[list[sp.Expr]] = []
+        vectors: list[list[sp.Expr]] = []
+        for j, one in enumerate(ones):
+            label = f"{j + 1}" if j else ""
+            zeros = tuple(k for k in ones if k != one)
+            vectors.append(self._vector(f"weight{label}", one, self.names, zeros=zeros))
+            columns.append(
+                [
+                    sp.Add(*(row[k] * w for row, w in zip(jacobian, vectors[j], strict=True)))
+                    for k in range(len(self.core) + 1)
+                ]
+            )
+            unfolding = self._new(f"unfolding{label}")
+            e = equations[one]
+            equations[one] = Equation(e.unknown, None, e.residual + unfolding)
+            equations.append(Equation(unfolding, None, columns[j].pop()))
+        for vector, conditions in zip(vectors[1:], columns[1:], strict=True):
+            equations += [
+                Equation(vector[k], None, condition)
+                for k, condition in enumerate(conditions)
+                if k not in ones
+            ]
+        return self._closed("branch_point", control, equations, vectors[0], fixed, columns[0])
 
     def _zero(self, control: sp.Symbol, output: str) -> SaddlePointSystem:
         condition = Equation(control, None, self.system.outputs[output])
@@ -377,18 +403,26 @@ class OpenSystem:
         ]
         return [[a.xreplace(fresh) for a in row] for row in result], helpers
 
-    def _vector(self, kind: str, fixed: int, names: Sequence[str]) -> list[sp.Expr]:
-        """Return a null vector in new symbols, one component set to one."""
+    def _vector(
+        self, kind: str, fixed: int, names: Sequence[str], *, zeros: tuple[int, ...] = ()
+    ) -> list[sp.Expr]:
+        """Return a null vector in new symbols, one component set to one, some to zero."""
+        known = {fixed: sp.S.One, **dict.fromkeys(zeros, sp.S.Zero)}
         return [
-            sp.S.One if k == fixed else self._new(f"{kind}_{name}") for k, name in enumerate(names)
+            known[k] if k in known else self._new(f"{kind}_{name}") for k, name in enumerate(names)
         ]
 
     def _closed(
         self, kind: str, control: sp.Symbol, equations: list[Equation],
         vector: list[sp.Expr], fixed: int, conditions: list[sp.Expr],
     ) -> SaddlePointSystem:  # fmt: skip
-        """Add the conditions, each for a component of the vector, and one for the control."""
+        """Add the conditions, each for a component of the vector, and one for the control.
+
+        Those of components that are set to zero follow from the rest.
+        """
         for k, condition in enumerate(conditions):
+            if vector[k] == 0:
+                continue
             unknown = control if k == fixed else vector[k]
             equations = [*equations, Equation(unknown, None, condition)]
         return self._with_control(kind, control, equations)
@@ -437,6 +471,9 @@ class Condition:
         Of the null vector at folds and branch points: the one that is set to one. The others,
         ``direction_…`` and ``weight_…``, are unknowns. At a branch point the vector is that of the
         transposed Jacobian.
+    others : tuple of int
+        Where further eigenvalues vanish at a branch point or a boundary, for each another
+        component: zero in the null vector, one in a null vector of its own.
     output : str
         What vanishes at a zero.
     held, held_other : tuple of (Symbol, number)
@@ -449,6 +486,7 @@ class Condition:
     of: OpenSystem
     kind: str
     component: int = 0
+    others: tuple[int, ...] = ()
     output: str = ""
     held: Held = ()
     held_other: Held = ()
@@ -470,14 +508,15 @@ class Condition:
         """
         if self.kind == "coexistence":
             return self.of._coexistence(control, self.held, self.held_other)
+        if self.kind == "boundary" and self.bent:
+            return self.of._bent_boundary(control, self.held, self.component)
         if self.kind == "boundary":
-            make = self.of._bent_boundary if self.bent else self.of._boundary
-            return make(control, self.held, self.component)
+            return self.of._boundary(control, self.held, self.component, self.others)
         of = replace(self.of, system=self.of.on_face(self.held)) if self.held else self.of
         if self.kind == "fold":
             return of._fold(control, self.component)
         if self.kind == "branch point":
-            return of._branch_point(control, self.component)
+            return of._branch_point(control, self.component, self.others)
         return of._zero(control, self.output)
 
 

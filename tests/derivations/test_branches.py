@@ -24,7 +24,15 @@ from giantstep.derivations.kernels.branches import COLUMNS, BranchDiagram
 from giantstep.derivations.kernels.families import Extremum, Family
 from giantstep.derivations.kernels.phase_diagram import PhaseDiagram, Plane
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
-from giantstep.numeric.branches import CLOSED, CROSSING, FOLD, Equations, curve_through
+from giantstep.numeric.branches import (
+    CLOSED,
+    CROSSING,
+    FOLD,
+    Equations,
+    all_curves,
+    curve_through,
+    isolated,
+)
 from giantstep.symbolic.systems.branch_conditions import Condition, OpenSystem
 
 beta, x, y, a = sp.symbols("beta x y a", positive=True)
@@ -114,6 +122,19 @@ def test_solutions_solve_the_equation(hysteresis):
     assert float(only.m) == pytest.approx(float(root), rel=1e-15)
 
 
+def test_solutions_at_transitions_and_next_to_them(kernel, hysteresis):
+    found = kernel.branches("beta", (0.5, 1.5), bounds=INSIDE, h=0, points=10, starts=4)
+    assert [s.m for s in found.at(1)] == [0]
+    # m³/3 = (β − 1)m to leading order, and next to a fold m − m* goes with the root, too.
+    near = [s.m for s in found.at(1 + 1e-8)]
+    assert near == pytest.approx([-math.sqrt(3e-8), 0, math.sqrt(3e-8)], rel=1e-6, abs=1e-15)
+    inside = min(p.value for p in hysteresis.spinodals) + 1e-9
+    values = [s.m for s in hysteresis.at(inside)]
+    assert len(values) == 3
+    for value in values:
+        assert value == pytest.approx(math.tanh(1.5 * (value + inside)), abs=1e-15)
+
+
 def test_the_second_order_transition_is_at_beta_one(kernel):
     found = kernel.branches("beta", (0.3, 2.5), bounds=INSIDE, h=0)
     (point,) = found.transitions
@@ -155,6 +176,16 @@ def test_a_branch_ends_where_it_leaves_its_domain():
     assert (low.value, high.value) == pytest.approx((1.001, 2), abs=1e-6)
     assert "m leaves its domain through 0.1" in low.reason
     assert "m leaves its domain through 1" in high.reason
+
+
+def test_what_decays_does_not_leave_its_domain():
+    # x = exp(−100β) for small x, which is never zero.
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {x: sp.exp(-beta / (x + sp.Rational(1, 100)))}, name="decay", parameters=(beta,)
+    )
+    found = gs.lower(system).branches("beta", (0.1, 0.3), bounds={"x": (0, 0.01)}, starts=8)
+    (end,) = (e for b in found.branches for e in b.ends if "x is 0 to 1e-09" in e.reason)
+    assert end.value == pytest.approx(-0.01 * math.log(1e-11), rel=1e-3)
 
 
 def test_an_unknown_may_stay_at_any_end_of_its_domain():
@@ -459,6 +490,131 @@ def test_a_closed_curve_is_followed_once():
     points = np.array(curve.points)
     length = np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
     assert length == pytest.approx(2 * math.pi, rel=1e-3)
+
+
+def copies_of_the_magnet(count):
+    """Residuals u − tanh βu of some magnets that do not see each other, in closed form."""
+
+    def evaluate(points):
+        s, b = points[:, :-1], points[:, -1:]
+        slope = 1 - np.tanh(b * s) ** 2
+        diagonal = (1 - b * slope)[:, :, None] * np.eye(count)
+        return s - np.tanh(b * s), np.concatenate([diagonal, -(s * slope)[:, :, None]], axis=2)
+
+    low, high = np.append(-np.ones(count), 0.8), np.append(np.ones(count), 1.2)
+    return Equations(evaluate, low, high, high - low)
+
+
+def test_all_branches_leave_where_two_eigenvalues_vanish():
+    # Of two magnets each may be ±m or 0 for β > 1: eight branches, of which four are no diagonals.
+    equations = copies_of_the_magnet(2)
+    curves, _ = all_curves(equations, np.array([[0, 0, 0.8]]), [1], largest=0.1)
+    (mark,) = curves[0].marks
+    assert mark[1] == CROSSING and mark[2] == pytest.approx([0, 0, 1], abs=1e-13)
+    up = brentq(lambda s: s - math.tanh(1.2 * s), 0.1, 1, xtol=1e-15)
+    found = np.array([curve.points[-1][:2] for curve in curves])
+    assert np.min(np.abs(found[:, :, None] - [-up, 0, up]), axis=2) == pytest.approx(0, abs=1e-12)
+    assert len(found) == len(np.unique(found.round(6), axis=0)) == 9
+
+
+@pytest.mark.slow
+def test_all_branches_leave_where_three_eigenvalues_vanish():
+    equations = copies_of_the_magnet(3)
+    curves, _ = all_curves(equations, np.array([[0, 0, 0, 0.8]]), [1], largest=0.05)
+    assert len({tuple(np.sign(np.round(curve.points[-1][:3], 6))) for curve in curves}) == 27
+
+
+def test_two_crossings_inside_one_step_are_told_apart():
+    # Pitchforks of two unknowns at p = 0.30 and 0.31, on a branch whose steps are longer.
+    def evaluate(points):
+        s, w, p = points.T
+        one, two, zero = 0.3 - p + s**2, 0.31 - p + w**2, np.zeros_like(s)
+        rows = [[one + 2 * s**2, zero, -s], [zero, two + 2 * w**2, -w]]
+        return np.stack([s * one, w * two], axis=1), np.moveaxis(np.array(rows), -1, 0)
+
+    box = Equations(evaluate, np.array([-2.0, -2, 0]), np.array([2.0, 2, 1]), np.ones(3))
+    curve = curve_through(box, np.zeros(3), largest=0.1)
+    assert [kind for _, kind, _ in curve.marks] == [CROSSING, CROSSING]
+    assert [y[2] for _, _, y in curve.marks] == pytest.approx([0.3, 0.31], rel=1e-12)
+
+
+def vector(over, within, bounds=(-2, 2), **parameters):
+    """Return branches of f = a|r|²/2 + |r|⁴/4 − hx with r = (x, y), a vector in a field."""
+    r, s = sp.symbols("r s", real=True)
+    square, a_ = r**2 + s**2, sp.Symbol("a", real=True)
+    free = gs.FreeEnergy(a_ * square / 2 + square**2 / 4 - h * r, (r, s), (), (a_, h))
+    kernel = gs.lower(gs.SaddlePointSystem.from_free_energy(free, name="vector"))
+    box = dict.fromkeys(("r", "s"), bounds)
+    return kernel.branches(over, within, bounds=box, starts=4, points=10, **parameters)
+
+
+def test_solutions_on_a_circle_are_not_isolated():
+    # r(p − |r|²) = 0 at p = 1/2 and, where it begins, at p = 0.
+    def evaluate(points):
+        s, p = points[:, :2], points[:, 2:]
+        square = np.sum(s**2, axis=1)[:, None]
+        rows = (p - square)[:, :, None] * np.eye(2) - 2 * s[:, :, None] * s[:, None, :]
+        return s * (p - square), np.concatenate([rows, s[:, :, None]], axis=2)
+
+    box = Equations(evaluate, np.array([-1.0, -1, -1]), np.ones(3), np.full(3, 2.0))
+    on_circle = [math.sqrt(0.5) * math.cos(1), math.sqrt(0.5) * math.sin(1), 0.5]
+    points = np.array([on_circle, [0, 0, 0.5], [0, 0, 0]])
+    assert isolated(box, points).tolist() == [False, True, True]
+
+
+@pytest.mark.slow
+def test_a_circle_of_solutions_is_no_branch():
+    # Without a field it exists for a < 0, where |r|² = −a; in one, at h = 0 alone.
+    found = vector("a", (-1, 0.5), h=0)
+    (branch,), (point,) = found.branches, found.points
+    assert point.kind == "second-order" and abs(point.value) < 1e-13 and not branch["r"].any()
+    assert "for a from -0.75 to " in found.sought and "are not isolated" in str(found)
+    found = vector("h", (-1, 1), a=-1)
+    # The other component is lost at h = 0, and x³ − x = h folds at ±2/(3√3).
+    assert [p.value for p in found.spinodals] == pytest.approx(
+        [-2 / math.sqrt(27), 2 / math.sqrt(27)], rel=1e-12
+    )
+    assert {abs(p.value) < 1e-13 for p in found.transitions} == {True}
+    assert "for h = 0 solutions are not isolated" in found.sought
+    with pytest.raises(ConvergenceError, match=r"no branch of vector was found: .* not isolated"):
+        vector("a", (-1, -0.5), (0.1, 2), h=0)
+
+
+@pytest.mark.slow
+def test_the_potts_model_loses_its_symmetry():
+    # Three states at the corners e of a triangle, f = r²/2 − log Σ exp(β e·r)/β. In units of βJ =
+    # 3β/2 phases exchange at 4 log 2 (Wu, Rev. Mod. Phys. 54, 235 (1982)) and x = y = 0 is lost
+    # at 3, where both eigenvalues 1 − β/2 vanish.
+    total = sp.exp(beta * u) + 2 * sp.exp(-beta * u / 2) * sp.cosh(beta * sp.sqrt(3) * v / 2)
+    free = gs.FreeEnergy((u**2 + v**2) / 2 - sp.log(total) / beta, (u, v), (), (beta,))
+    kernel = gs.lower(gs.SaddlePointSystem.from_free_energy(free, name="potts"))
+    found = kernel.branches("beta", (1.5, 2.5), bounds={"u": (-1, 1), "v": (-1, 1)}, points=20)
+    first = [p.value for p in found.points if p.kind == "first-order"]
+    assert first == pytest.approx([8 * math.log(2) / 3] * 3, rel=1e-12)
+    (lost,) = (p for p in found.points if p.kind == "instability")
+    assert abs(lost.value - 2) <= lost.error < 1e-11 and lost.stated.others == (1,)
+    assert abs(lost.refine(digits=40).beta - 2) < 1e-39
+    again = BranchDiagram.from_json(found.to_json())
+    assert again == found and again.with_kernel(kernel).points[3].refine(digits=30).beta == 2
+
+
+@pytest.mark.slow
+def test_a_double_crossing_away_from_zero():
+    # Fractions of three states, all 1/3 up to βJ = 3.
+    one, two = sp.symbols("one two", positive=True)
+    weights = [sp.exp(beta * p) for p in (one, two, 1 - one - two)]
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {p: w / sum(weights) for p, w in zip((one, two), weights, strict=False)},
+        name="fractions", parameters=(beta,),
+    )  # fmt: skip
+    found = gs.lower(system).branches(
+        "beta", (2.5, 3.5), bounds={"one": (0, 1), "two": (0, 1)}, points=30
+    )
+    assert len(found.branches) == 4 and {b.ends[0].value for b in found.branches[1:]} == {3.5}
+    (lost,) = (p for p in found.points if p.kind == "instability")
+    assert abs(lost.value - 3) <= lost.error < 1e-11
+    refined = lost.refine(digits=40)
+    assert abs(refined.beta - 3) < 1e-38 and abs(refined.one - sp.Rational(1, 3)) < 1e-38
 
 
 # ------------------------------------------------------------------ what is returned
