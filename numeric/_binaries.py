@@ -57,7 +57,9 @@ def verify_binaries(module: ModuleType) -> None:
         Nothing happens to functions of other modules.
     """
     for function in vars(module).values():
-        if not isinstance(function, CPUDispatcher) or function.py_func.__module__ != module.__name__:
+        if not isinstance(function, CPUDispatcher):
+            continue
+        if function.py_func.__module__ != module.__name__:
             continue
         cache: Any = getattr(function, "_cache", None)
         file: Any = getattr(cache, "_cache_file", None)
