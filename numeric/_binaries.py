@@ -25,6 +25,7 @@ from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompilerBase
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.registry import CPUDispatcher
@@ -143,15 +144,20 @@ def _types_remembered() -> Iterator[None]:
 
 
 _parts: dict[tuple[Any, Any], Any] = {}
-"""What the outermost function that is being compiled calls, with what its callers had instead."""
+"""What the outermost function that is being compiled calls: for each function and its types, the
+binary that calls from Python ran before. Guarded as `_bars` are."""
 
 
 class _Dispatcher(CPUDispatcher):
     """Compiles a function that another one calls as a part of that one, which nobody else runs.
 
-    Numba optimises, writes and wraps each function for itself first: half of the time.
+    Numba optimises, writes and wraps each function for itself first: a quarter of the time that a
+    long kernel takes.
     """
 
+    _compiler: "_ReloadingCompiler"
+
+    @global_compiler_lock
     def compile(self, sig: Any) -> Any:
         if not _remembering:
             try:
@@ -159,18 +165,20 @@ class _Dispatcher(CPUDispatcher):
             finally:
                 while _parts:
                     (function, args), before = _parts.popitem()
-                    part = function.overloads.pop(args)
+                    part: Any = function.overloads.pop(args)
                     self.targetctx.remove_user_function(part.entry_point)
                     if before is not None:
                         function.overloads[args] = before
         args, return_type = normalize_signature(sig)
         if (self, args) not in _parts:
             part = self._compiler.compile(args, return_type)
+            # Python calls nothing by it; callers that are being compiled find the part by it.
             part = part._replace(entry_point=object())
             self.targetctx.insert_user_function(part.entry_point, part.fndesc, [part.library])
             _parts[self, args] = self.overloads.get(args)
             self.overloads[args] = part
-        return self.overloads[args].entry_point
+        found: Any = self.overloads[args]
+        return found.entry_point
 
 
 class _Part(JITCodeLibrary):

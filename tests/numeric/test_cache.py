@@ -501,3 +501,22 @@ def test_function_that_another_one_calls_is_compiled_as_its_part_alone(files):
     assert module.g(3) == 28
     assert [str(args) for args in module.f.overloads] == ["(float64,)"]
     assert module.f(3) == 4
+
+
+def test_thread_that_compiles_makes_no_part_of_what_another_one_compiles(files, monkeypatch):
+    from numba.core.compiler_lock import global_compiler_lock
+
+    from giantstep.numeric import _binaries
+
+    source = "from numba import njit\n\n\n@njit(cache=True)\ndef f(x):\n    return x + 1\n"
+    module = files.load_module("waiting", source)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(module.f(3.0)))
+    with global_compiler_lock, monkeypatch.context() as patch:
+        patch.setattr(_binaries, "_remembering", [True])
+        thread.start()
+        thread.join(0.05)
+        assert not found
+    thread.join()
+    assert found == [4.0]
+    assert module.f.overloads
