@@ -23,10 +23,13 @@ from typing import Any, BinaryIO
 
 from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
-from numba.core.codegen import JITCPUCodegen
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompilerBase
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
-from numba.core.dispatcher import Dispatcher, _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.registry import CPUDispatcher
+from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import (
     IRLegalization,
     NativeLowering,
@@ -40,7 +43,9 @@ from ..atomic_files import replacing
 logger = logging.getLogger(__name__)
 
 _MARK = b"\ngiantstep sha256 "
-_NUMBAS = (FunctionCache, IndexDataCacheFile, CompileResultCacheImpl, _FunctionCompiler)
+_NUMBAS = (
+    CPUDispatcher, FunctionCache, IndexDataCacheFile, CompileResultCacheImpl, _FunctionCompiler
+)  # fmt: skip
 
 
 def verify_binaries(module: ModuleType) -> None:
@@ -53,14 +58,17 @@ def verify_binaries(module: ModuleType) -> None:
         Nothing happens to functions of other modules.
     """
     for function in vars(module).values():
-        if not isinstance(function, Dispatcher) or function.py_func.__module__ != module.__name__:
+        if not isinstance(function, CPUDispatcher):
+            continue
+        if function.py_func.__module__ != module.__name__:
             continue
         cache: Any = getattr(function, "_cache", None)
         file: Any = getattr(cache, "_cache_file", None)
         form: Any = getattr(cache, "_impl", None)
         compiler: Any = getattr(function, "_compiler", None)
         # Exact types: should numba change its classes, its own behaviour stays.
-        if (type(cache), type(file), type(form), type(compiler)) == _NUMBAS:
+        if (type(function), type(cache), type(file), type(form), type(compiler)) == _NUMBAS:
+            function.__class__ = _Dispatcher
             cache.__class__ = _ForgivingCache
             file.__class__ = _VerifiedFile
             form.__class__ = _ApartForm
@@ -135,6 +143,55 @@ def _types_remembered() -> Iterator[None]:
         _remembering.clear()
 
 
+_parts: dict[tuple[Any, Any], Any] = {}
+"""What the outermost function that is being compiled calls: for each function and its types, the
+binary that calls from Python ran before. Guarded as `_bars` are."""
+
+
+class _Dispatcher(CPUDispatcher):
+    """Compiles a function that another one calls as a part of that one, which nobody else runs.
+
+    Numba optimises, writes and wraps each function for itself first: a quarter of the time that a
+    long kernel takes.
+    """
+
+    _compiler: "_ReloadingCompiler"
+
+    @global_compiler_lock
+    def compile(self, sig: Any) -> Any:
+        if not _remembering:
+            try:
+                return super().compile(sig)
+            finally:
+                while _parts:
+                    (function, args), before = _parts.popitem()
+                    part: Any = function.overloads.pop(args)
+                    self.targetctx.remove_user_function(part.entry_point)
+                    if before is not None:
+                        function.overloads[args] = before
+        args, return_type = normalize_signature(sig)
+        if (self, args) not in _parts:
+            part = self._compiler.compile(args, return_type)
+            # Python calls nothing by it; callers that are being compiled find the part by it.
+            part = part._replace(entry_point=object())
+            self.targetctx.insert_user_function(part.entry_point, part.fndesc, [part.library])
+            _parts[self, args] = self.overloads.get(args)
+            self.overloads[args] = part
+        found: Any = self.overloads[args]
+        return found.entry_point
+
+
+class _Part(JITCodeLibrary):
+    """Code that is optimised and written together with what calls it."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
 class _ShortPipeline(CompilerBase):
     """From bytecode to machine code, without what numba does for closures, literals and `with`.
 
@@ -142,6 +199,9 @@ class _ShortPipeline(CompilerBase):
     """
 
     def define_pipelines(self) -> list[Any]:
+        state = self.state
+        if state.flags.no_compile:
+            state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
         passes = PassManager("generated functions")
         for step in (
             TranslateByteCode,
@@ -161,6 +221,7 @@ class _ReloadingCompiler(_FunctionCompiler):
     """Returns what a process that reads the binary would run."""
 
     cache: "_ForgivingCache"
+    is_part: bool
 
     def _customize_flags(self, flags: Any) -> Any:
         # Numba gives each assignment a variable of its own, which takes longer than all else where
@@ -168,11 +229,17 @@ class _ReloadingCompiler(_FunctionCompiler):
         flags.enable_ssa = False
         # Nor are there expressions of arrays or errors, which are what it would rewrite.
         flags.no_rewrites = True
+        # Nobody takes the address of one, and only Python calls what is not a part.
+        flags.no_cfunc_wrapper = True
+        flags.no_cpython_wrapper = flags.no_compile = self.is_part
         return flags
 
     def compile(self, args: Any, return_type: Any) -> Any:
+        self.is_part = bool(_remembering)
         with _one_more_compiled(), _types_remembered():
             compiled = super().compile(args, return_type)
+        if self.is_part:
+            return compiled
         form, context = self.cache._impl, compiled.target_context
         loaded = form.rebuild(context, form.reduce(compiled))
         self.cache.compiled = compiled

@@ -20,7 +20,7 @@ from ...symbolic.lowering.driver import BakedTables
 from ...symbolic.lowering.languages.vectors import Vectors
 from ...symbolic.lowering.lowered import LoweredSystem
 from ...symbolic.lowering.measures import width_source
-from ...symbolic.lowering.solver import solver_source
+from ...symbolic.lowering.solver import solver_twins
 from ...symbolic.lowering.tables import table_source
 from .arguments import column, known_names
 
@@ -49,10 +49,11 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
             parameters=lowered.table_parameters,
             product=lowered.product,
         )
+    compiled, plain = solver_twins(program)
     return KernelCode(
         table_source=tables,
-        solver_source=solver_source(program),
-        plain_source=solver_source(program, "python"),
+        solver_source=compiled,
+        plain_source=plain,
         parameters=tuple(map(str, program.parameters)),
         table_parameters=tuple(identifiers[p] for p in lowered.table_parameters),
         names=tuple(map(str, program.tables[1 + len(program.inner_nodes) :])),

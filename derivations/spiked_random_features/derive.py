@@ -20,7 +20,7 @@ from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
-from ...symbolic.lowering.solver import solver_source
+from ...symbolic.lowering.solver import solver_twins
 from ...symbolic.lowering.tables import evaluated_forms, table_source
 from ...symbolic.printing.compiled import Formula, function_source
 from ...symbolic.systems.equations import BlockStructure, determined
@@ -254,10 +254,11 @@ def _derivation(student: str, teacher: str, **case: Any) -> Derivation:
         tables = table_source(
             definitions, node=symbols.kappa, identifiers=IDENTIFIERS, parameters=TABLE_PARAMETERS
         )
+        compiled, plain = solver_twins(program)
         code = KernelCode(
             table_source=tables,
-            solver_source=solver_source(program),
-            plain_source=solver_source(program, "python"),
+            solver_source=compiled,
+            plain_source=plain,
             parameters=tuple(map(str, program.parameters)),
             table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
             names=tuple(map(str, program.tables[1:])),

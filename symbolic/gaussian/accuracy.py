@@ -553,11 +553,13 @@ def _scaled_tail(
         own = share * square
         found = _scaled_tail(own, tail, n, cases, several=False)
         return None if found is None else found * sp.exp(_expanded(w) - _expanded(own))
-    expanded = _expanded(square)
-    rest = _expanded(w) - expanded
     scaled = erfcx(u) if isinstance(tail, sp.erfc) else erfcx(u) / 2
     part = _with_signs_outside(square) / _with_signs_outside(w)
-    if rest == 0 or part == 1:
+    if not part.is_number:
+        # Expanding takes longer than all the rest, and tells no more of a number.
+        expanded = _expanded(square)
+        rest = _expanded(w) - expanded
+    if part == 1 or (not part.is_number and rest == 0):
         # On the other side a root of the scaled tail overflows before the quotient vanishes.
         whole = not n.is_negative or n <= -1
         return scaled**n if whole else cases(scaled**n, u > 0, sp.exp(w) * _above(tail) ** n)

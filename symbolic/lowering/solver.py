@@ -9,7 +9,7 @@ self-contained: numba does not notice changes in other files.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import sympy as sp
 
@@ -443,30 +443,69 @@ def solver_source(program: Program, target: str = "numba") -> str:
     """
     if target not in _LANGUAGES:
         raise ValueError(f"target must be 'numba', 'python' or 'mpmath', got {target!r}")
+    return _module(program, target, solver_functions(program, target))
+
+
+def solver_twins(program: Program) -> tuple[str, str]:
+    """Return the sources in numba and in plain Python, which have the same expressions."""
+    functions = scalar_functions(program, PythonLanguage.reserved)
+    printer = _PrintedOnce(_roots(program))
+    numba, plain = (
+        _module(program, language.name, _scalar_source(program, functions, language))
+        for language in (NumbaLanguage(printer), PythonLanguage(printer))
+    )
+    return numba, plain
+
+
+class _PrintedOnce(ScalarPrinter):
+    """Remembers what it has printed."""
+
+    def __init__(self, own_functions: Mapping[str, str]) -> None:
+        super().__init__(own_functions)
+        self._printed: dict[sp.Expr, str] = {}
+
+    def print(self, expr: sp.Expr) -> str:
+        if expr not in self._printed:
+            self._printed[expr] = super().print(expr)
+        return self._printed[expr]
+
+
+def _module(program: Program, target: str, functions: str) -> str:
     documentation = program.documentation.strip().replace("\\", "\\\\").replace('"', '\\"')
     parts = [f'"""{documentation}\n"""\n']
     if target != "mpmath":
         parts.append(NUMBA_HEADER if target == "numba" else PYTHON_HEADER)
-    parts.append(solver_functions(program, target))
+    parts.append(functions)
     return "\n\n".join(parts)
+
+
+def _roots(program: Program) -> dict[str, str]:
+    return {root.name: root.name for root in program.roots}
 
 
 def solver_functions(program: Program, target: str) -> str:
     """Return the definitions of the solver without docstring and imports."""
     spelling, printer = _LANGUAGES[target]
-    called = {root.name: root.name for root in program.roots}
-    if target == "mpmath":
-        program = with_node_numbers(program)
-        called |= {"node_number": "ctx.node_number", "total": "ctx.mpf"}
-    language = spelling(printer(called))
-    if target == "mpmath":
-        functions = scalar_functions(program, language.reserved, zero=NODE_NUMBER(0))[:-1]
-    else:
-        functions = scalar_functions(program, language.reserved)
-    texts = [language.source(f) for f in functions]
     if target != "mpmath":
-        texts.append(_batch_source(program, functions[-1], target))
-    decorator = "@njit(**_FLAGS)\n" if target == "numba" else ""
+        language = spelling(printer(_roots(program)))
+        return _scalar_source(program, scalar_functions(program, language.reserved), language)
+    program = with_node_numbers(program)
+    called = _roots(program) | {"node_number": "ctx.node_number", "total": "ctx.mpf"}
+    language = spelling(printer(called))
+    functions = scalar_functions(program, language.reserved, zero=NODE_NUMBER(0))[:-1]
+    return _with_helpers([language.source(f) for f in functions], language)
+
+
+def _scalar_source(
+    program: Program, functions: Sequence[Function], language: PythonLanguage
+) -> str:
+    texts = [language.source(f) for f in functions]
+    texts.append(_batch_source(program, functions[-1], language.name))
+    return _with_helpers(texts, language)
+
+
+def _with_helpers(texts: list[str], language: PythonLanguage) -> str:
+    decorator = "@njit(**_FLAGS)\n" if language.name == "numba" else ""
     helpers = helper_definitions(language.printer, "\n".join(texts), decorator)
     return "\n\n".join([*([helpers] if helpers else []), *texts])
 

@@ -27,8 +27,10 @@ from giantstep.symbolic.lowering.solver import (
     array_parameters,
     scalar_functions,
     solver_source,
+    solver_twins,
 )
 from giantstep.symbolic.printing.language import Function, Kind, Parameter
+from giantstep.symbolic.printing.printers import ScalarPrinter
 from giantstep.symbolic.printing.spellings import PythonLanguage
 
 from .generated_code import mpmath_names_in, names_in
@@ -378,3 +380,18 @@ def test_bodies_survive_the_translation():
     original = names_in("def f(a, b, c):\n" + "".join(f"    {x}\n" for x in body.splitlines()))["f"]
     for arguments in ((1.5, -0.25, 3.0), (0.1, 0.2, -0.3), (3.0, 1.0, 2.0)):
         assert translated(*arguments) == original(*arguments)
+
+
+def test_twins_are_printed_once(monkeypatch):
+    steps = [Assign(b, sp.sin(a) + a), Assign(c, sp.sin(a) + b**2)]
+    toy = program(steps, (b, c))
+    apart = solver_source(toy), solver_source(toy, "python")
+    printed, print_ = [], ScalarPrinter._print
+
+    def counted(printer, expr, **settings):
+        printed.append(expr)
+        return print_(printer, expr, **settings)
+
+    monkeypatch.setattr(ScalarPrinter, "_print", counted)
+    assert solver_twins(toy) == apart
+    assert printed.count(steps[0].value) == printed.count(steps[1].value) == 1
