@@ -543,7 +543,11 @@ def _mark_together(
 
     def complement(share: float) -> Array:
         bordered = np.block([[matrix(share), left[:, -count:]], [right[-count:], border]])
-        return np.linalg.solve(bordered, unit)[-count:] / sizes[0]
+        try:
+            return np.linalg.solve(bordered, unit)[-count:] / sizes[0]
+        except np.linalg.LinAlgError:
+            # There, others vanish, too.
+            return np.full((count, count), np.nan)
 
     ends = complement(0.0), complement(1.0)
     rise = ends[1] - ends[0]
@@ -814,6 +818,8 @@ def _branching(equations: Equations, curve: Curve, place: float, y: Array, large
     _, jacobian = equations.evaluate(y[None])
     along = curve.tangents[int(place)]
     scaled = jacobian[0] * equations.sizes(y)
+    if not np.isfinite(scaled).all():
+        return np.empty((0, len(y)))
     null = null_vectors(scaled, usual_size(equations, y, largest))
     # What is across the curve of all that the equations leave free.
     aside = np.linalg.svd((null @ along)[None])[2][1:] @ null
@@ -867,6 +873,8 @@ def leaving(equations: Equations, y: Array, largest: float) -> Array:
     """Return solutions next to a crossing, in directions in which the unknowns may leave."""
     _, jacobian = equations.evaluate(y[None])
     scaled = (jacobian[0] * equations.sizes(y))[:, :-1]
+    if not np.isfinite(scaled).all():
+        return np.empty((0, len(y)))
     null = null_vectors(scaled, usual_size(equations, y, largest))
     return beside(equations, y, np.pad(_directions(null), ((0, 0), (0, 1))), largest)
 
