@@ -25,6 +25,7 @@ from ...symbolic.expressions.activations import z
 from ...symbolic.expressions.parser import parse_expression
 from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ...symbolic.losses.convex_losses import is_kinked
 from ...symbolic.printing.compiled import compiled
 from ..certificates.certificate import CertifiedValues, certificate_wanted
 from ..curves import Columns, Names, solve_groups
@@ -840,6 +841,11 @@ class MultiIndex(SavedModel, HasOptima):
             "square", "logistic", "hinge", or an expression in the label y and the prediction x.
         alpha, ridge : float
             λ of :math:`\sum\ell(y_\mu, w\cdot x_\mu) + \frac\lambda2|w|^2`.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            For losses with kinks, unless labels take finitely many values.
         """
         self._require_one("the squared cosine")
         ratio, penalty = positive_number("alpha", alpha), positive_number("ridge", ridge)
@@ -852,6 +858,11 @@ class MultiIndex(SavedModel, HasOptima):
             labels = known[0]
         if not labels and channel.function is None:
             raise ParameterError("convex losses need a function or finitely many labels")
+        if not labels and is_kinked(expr, x):
+            raise UnsupportedExpressionError(
+                f"loss {loss!r} has kinks, which is supported for finitely many labels, such as "
+                f"signs; {self.target!r} has a continuum of them: give a smooth loss"
+            )
         regression = None if labels else channel.function.xreplace(at)  # type: ignore[union-attr]
         kernel = lower(physics.erm_system(expr, x, labels, regression, name="convex_estimate"))
         given: dict[str, Any] = {"alpha": ratio, "ridge": penalty}

@@ -363,6 +363,7 @@ def test_classes_of_directions():
         (lambda: MultiIndex("x1*x2", 0.5).estimators(alpha=1), "one direction"),
         (lambda: MultiIndex("sin").kernel(), "no partition function in closed form"),
         (lambda: MultiIndex("sin", 1e-12).solve(alpha=1), "too small"),
+        (lambda: MultiIndex("relu", 0.2).convex(loss="Abs(y - x)", alpha=1, ridge=1), "has kinks"),
         (lambda: gs.SpikedRandomFeatures("tanh", "sin", alpha0=math.inf).optimum_bayes(alpha=2),
          "alpha0 is infinite"),
         (lambda: gs.SpikedRandomFeatures.from_parameters(
