@@ -263,8 +263,8 @@ class LineAverages:
 
     def _seen_labels(self, u: Array) -> slice:
         """Return which labels can have a density at any of the points, (U,); all of a given law."""
-        y, noise = self._labels[0], self.channel.noise_variance
-        if self.channel.function is None or not noise:
+        channel, y, noise = self.channel, self._labels[0], self.channel.noise_variance
+        if channel.function is None or channel.probabilities or not noise:
             return slice(0, len(y))
         exponent = -math.log(_LEAST_DENSITY) - min(math.log(2 * math.pi * noise) / 2, 0.0)
         reach = math.sqrt(2 * noise * exponent)
