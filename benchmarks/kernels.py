@@ -7,10 +7,10 @@ of an array; a call without one is printed beside them.
 
 All sides run in one process on one thread, in turns; the CPU time of the thread counts, which other
 load on the machine hardly changes. C is compiled with -O3 -march=native, because numba compiles for
-this machine too; without a C compiler that line is left out. What a process chooses once, presumably
-where stack and tables lie in memory, moves a side by several per cent (C took 1.09 to 1.19 of the
-hand-written kernel in 30 processes, 1.13 or 1.14 in most, more than 1.15 in three): a missed limit
-is measured anew in other processes.
+this machine too; without a C compiler that line is left out. What a process chooses once,
+presumably where stack and tables lie in memory, moves a side by several per cent (C took 1.09 to
+1.19 of the hand-written kernel in 30 processes, 1.13 or 1.14 in most, more than 1.15 in three): a
+missed limit is measured anew in other processes.
 
     python benchmarks/kernels.py [--quick] [--attempts 3]
 """
