@@ -111,6 +111,7 @@ class FixedPoints:
     def error(self, overlap: float) -> float:
         """Return the estimated error of a fixed point, which grows where α(q) is flat."""
         if not 0 < overlap < 1:
+            # No learning and exact recovery are known exactly.
             return 1e-18
         step = 1e-3 * overlap * (1 - overlap)
         ends = [self._roughly(overlap + sign * step) for sign in (-1, 1)]
@@ -207,19 +208,15 @@ class FixedPoints:
         def accurately(x: float) -> float:
             return (self.alpha(x) if x else 0.0) - alpha
 
-        a, b, near = low, high, (low + high) / 2
+        near, brackets = (low + high) / 2, [(low, high)]
         # At a spinodal the rough curve may stay on one side.
-        if known := roughly(low) * roughly(high) <= 0:
+        if roughly(low) * roughly(high) <= 0:
             near = brentq(roughly, low, high, xtol=1e-9)
-            width = 1e-6 * min(near, 1 - near)
-            a, b = max(near - width, low), min(near + width, high)
-        for _ in range(8):
+            widths = [1e-6 * 30**k * min(near, 1 - near) for k in range(8)]
+            brackets = [(max(near - w, low), min(near + w, high)) for w in widths]
+        for a, b in brackets:
             if accurately(a) * accurately(b) <= 0:
                 return float(brentq(accurately, a, b, xtol=_XTOL, rtol=_RTOL))
-            if not known:
-                break
-            width *= 30
-            a, b = max(near - width, low), min(near + width, high)
         raise ConvergenceError(
             f"alpha = {alpha:.10g} is so close to a spinodal that the overlap near {near:.6g} is "
             "not resolved; move it a little"
