@@ -450,6 +450,17 @@ def test_what_is_not_there_is_not_shown():
     assert "±" not in replace(FLOATS, errors={})._repr_html_()
 
 
+def test_floats_show_no_digit_beyond_the_first_that_their_error_changes():
+    found = replace(FLOATS, value=0.123456789, pair=(1 / 3, 200 / 3),
+                    errors={"value": 4e-4, "pair": 2e-2})  # fmt: skip
+    shown = str(found)
+    assert "value <v>  0.1235  " in shown and "[0.33, 66.7]" in shown
+    assert "value=0.1235" in repr(found) and "0.1235" in found.latex()
+    assert found.to_dict()["value"] == 0.123456789 and Example.from_json(found.to_json()) == found
+    assert "0.1  " in str(replace(found, errors={"value": 4.0}))
+    assert "0.123456789  " in str(replace(found, errors={"value": 0.0}))
+
+
 def test_digits_are_those_that_hold():
     ctx = local_context(20)
     third = ctx.mpf(1) / 3
